@@ -1,0 +1,92 @@
+// Package pipeline turns a source's transactions into committed Kafka transactions:
+//
+//	Fence → Load → Open → { Next → Encode → Write → Commit(+offset) → Ack }
+//
+// It knows no database and no Kafka client: it drives a connectors.Source, an Encoder and a
+// Sink. Ack is called in exactly one function, after Commit returned nil.
+package pipeline
+
+import (
+	"context"
+
+	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/schema"
+)
+
+// Header is one Kafka record header.
+type Header struct {
+	Key   string
+	Value []byte
+}
+
+// Record is one Kafka record. Its bytes live in the Chunk that carries it.
+type Record struct {
+	Topic     string
+	Partition int32
+	Key       []byte // nil: null key
+	Value     []byte // nil: tombstone
+	Headers   []Header
+	Timestamp int64 // milliseconds since the Unix epoch
+}
+
+// Chunk is a slab of encoded records of whole or partial source transactions, and the unit of
+// memory accounting. A Sink that was given a chunk owns it until it calls Release, after which
+// no byte of it may be touched.
+type Chunk struct {
+	Records []Record
+	Headers []Header        // backing store of Records[i].Headers
+	Buf     []byte          // backing store of keys, values and header values
+	Entries []offsets.Entry // offset entries (tables, generation) to commit with this chunk's transaction, before the boundary
+	Scratch any             // a Sink's own per-chunk storage, kept across reuse
+
+	release func(*Chunk)
+}
+
+// Reset empties the chunk and keeps its storage.
+func (c *Chunk) Reset() {
+	c.Records, c.Headers, c.Buf, c.Entries = c.Records[:0], c.Headers[:0], c.Buf[:0], c.Entries[:0]
+}
+
+// Release gives the chunk back to the pipeline's pool.
+func (c *Chunk) Release() {
+	if c.release != nil {
+		c.release(c)
+	}
+}
+
+// Encoder turns a batch into records. It is used by one goroutine.
+type Encoder interface {
+	// Prepare checks topics, names and key schemas of the tables against the stored entries, before
+	// anything is read. It is called once per start, with the generation that applies.
+	Prepare(ctx context.Context, generation int64, tables []*schema.Table, stored []offsets.Entry) error
+	// Encode appends the records of b.Changes[from:] to c until c is full (c.Buf beyond limit bytes)
+	// and returns the index of the first change not encoded. A table's first use appends its entry to c.Entries.
+	Encode(ctx context.Context, c *Chunk, b *connectors.Batch, from, limit int) (next int, err error)
+}
+
+// Sink is the transactional producer.
+type Sink interface {
+	// Fence makes this the sole writer of its transactional id; offsets read after it are final.
+	Fence(ctx context.Context) error
+	// Write produces the chunk's records in order; it opens a Kafka transaction if none is open. It may
+	// return before they are durable; it takes ownership of c also when it returns an error.
+	Write(ctx context.Context, c *Chunk) error
+	// Commit produces the entries last and commits. Nil means everything written since the last
+	// Commit is durable and visible. An error leaves the outcome unknown: fence anew and reload.
+	Commit(ctx context.Context, entries ...offsets.Entry) error
+	// Abort discards what was written since the last Commit.
+	Abort(ctx context.Context) error
+	// Close releases the client; an open transaction is aborted.
+	Close(ctx context.Context) error
+}
+
+// Store reads the stored offsets of this connector: the newest committed entry of every partition.
+type Store interface {
+	Load(ctx context.Context) ([]offsets.Entry, error)
+}
+
+// Generations finds the highest __gen visible in a stream's data topics, 0 where they are absent or empty.
+type Generations interface {
+	Highest(ctx context.Context, tables []*schema.Table) (int64, error)
+}
