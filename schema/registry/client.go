@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -211,8 +212,9 @@ func (c *Client) explain(ctx context.Context, subject string, body sr.Schema, re
 			return out
 		}
 	}
-	if refusal.Message != "" {
-		out.Messages = []string{refusal.Message}
+	// Apicurio gives its reasons only here, behind the name of a Java class.
+	if said := strings.TrimPrefix(refusal.Message, "io.apicurio.registry.rules.violation.RuleViolationException: "); said != "" {
+		out.Messages = []string{said}
 	}
 	return out
 }

@@ -159,7 +159,7 @@ func classifyAnswer(re *sr.ResponseError, at endpoint, what string) *Error {
 	case s == http.StatusConflict:
 		out.kind, out.sentence = kindIncompatible, said
 	case s == http.StatusNotFound && out.Code == 0:
-		out.sentence = said + ": no registry API at this URL; check the URL and its path prefix (Apicurio: /apis/ccompat/v7)"
+		out.sentence = fmt.Sprintf("%s: %s has no schema registry API (404): check the URL and its path prefix (Apicurio: /apis/ccompat/v7)", what, at.shown)
 	case s == http.StatusNotFound:
 		out.kind, out.sentence = kindNotFound, said
 	case out.Code == sr.ErrOperationNotPermitted.Code:
