@@ -1,0 +1,47 @@
+# make deps test   everything, on an empty Debian machine (deps needs root)
+# make test        lint and all tests; installs nothing outside its cache folder
+GO      ?= go
+BIN     := $(CURDIR)/bin
+LINT    := $(BIN)/golangci-lint
+LINT_VERSION := v2.15.0
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -X main.version=$(VERSION)
+
+.PHONY: build deps test check unit integration lint vet bench bench-unit fuzz clean
+
+build:
+	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/connectctl ./cmd/connectctl
+
+deps:
+	integration/env/deps.sh
+
+test: check vet lint
+	integration/test.sh
+
+check:
+	@integration/env/check.sh
+
+vet:
+	$(GO) vet ./...
+
+lint: $(LINT)
+	$(LINT) run ./...
+
+$(LINT): go.mod
+	@$(LINT) version 2>/dev/null | grep -q "$(LINT_VERSION:v%=%)" || GOBIN=$(BIN) GOFLAGS= $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@touch $(LINT)
+
+unit:
+	$(GO) test -race -short ./...
+
+integration:
+	integration/test.sh integration
+
+bench:
+	integration/bench.sh
+
+bench-unit:
+	$(GO) test -run '^$$' -bench . -benchmem ./schema/... ./connectors/... ./pipeline/...
+
+clean:
+	rm -rf $(BIN)
