@@ -95,6 +95,6 @@ stop_java() {
 # died LOG: ends with the reason a server did not come up.
 died() {
   tail -n 30 "$1" >&2
-  grep -qiE 'address already in use|already bound|could not bind|Failed to bind' "$1" && exit $ADDR_IN_USE
+  grep -qiE 'address already in use|in use by another process|already bound|could not bind|Failed to bind' "$1" && exit $ADDR_IN_USE
   exit 1
 }

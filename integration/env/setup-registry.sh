@@ -35,8 +35,7 @@ start() {
   echo $! >"$DIR/pid"
   for _ in $(seq 1 600); do
     # Its default is NONE; other registries' is BACKWARD, and the product relies on the check.
-    if curl -fsS -m 5 -o /dev/null -X PUT -H 'Content-Type: application/json' -d '{"compatibility":"BACKWARD"}' "$API/config" 2>/dev/null; then
-      kill -0 "$(cat "$DIR/pid")" 2>/dev/null || died "$DIR/log"
+    if grep -q 'Listening on' "$DIR/log" && curl -fsS -m 5 -o /dev/null -X PUT -H 'Content-Type: application/json' -d '{"compatibility":"BACKWARD"}' "$API/config" 2>/dev/null; then
       echo "Apicurio $RVER up on $API pid $(cat "$DIR/pid")"; return 0
     fi
     kill -0 "$(cat "$DIR/pid")" 2>/dev/null || died "$DIR/log"
