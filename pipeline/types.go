@@ -41,7 +41,15 @@ type Chunk struct {
 	Scratch any             // a Sink's own per-chunk storage, kept across reuse
 
 	release func(*Chunk)
+	charged int // bytes of the budget it holds; 0 while it is in the pool
 }
+
+// recordCost is what a record is taken to cost beside its bytes: its Record and Headers here
+// and the client's own copies of both, until the broker has acknowledged it.
+const recordCost = 512
+
+// Size returns the memory the chunk's records account for, in bytes.
+func (c *Chunk) Size() int { return len(c.Buf) + len(c.Records)*recordCost }
 
 // Reset empties the chunk and keeps its storage.
 func (c *Chunk) Reset() {
@@ -60,19 +68,20 @@ type Encoder interface {
 	// Prepare checks topics, names and key schemas of the tables against the stored entries, before
 	// anything is read. It is called once per start, with the generation that applies.
 	Prepare(ctx context.Context, generation int64, tables []*schema.Table, stored []offsets.Entry) error
-	// Encode appends the records of b.Changes[from:] to c until c is full (c.Buf beyond limit bytes)
-	// and returns the index of the first change not encoded. A table's first use appends its entry to c.Entries.
+	// Encode appends the records of b.Changes[from:] to c until c is full (c.Size() at or beyond limit bytes;
+	// at least one change) and returns the index of the first change not encoded. A table's first use appends
+	// its entry to c.Entries. Prepare is called again before any change is encoded a second time.
 	Encode(ctx context.Context, c *Chunk, b *connectors.Batch, from, limit int) (next int, err error)
 }
 
-// Sink is the transactional producer.
+// Sink is the transactional producer of one start; after an error it is closed and a new one made.
 type Sink interface {
 	// Fence makes this the sole writer of its transactional id; offsets read after it are final.
 	Fence(ctx context.Context) error
 	// Write produces the chunk's records in order; it opens a Kafka transaction if none is open. It may
 	// return before they are durable; it takes ownership of c also when it returns an error.
 	Write(ctx context.Context, c *Chunk) error
-	// Commit produces the entries last and commits. Nil means everything written since the last
+	// Commit produces the entries last and commits; nothing need have been written. Nil means everything written since the last
 	// Commit is durable and visible. An error leaves the outcome unknown: fence anew and reload.
 	Commit(ctx context.Context, entries ...offsets.Entry) error
 	// Abort discards what was written since the last Commit.

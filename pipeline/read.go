@@ -1,0 +1,186 @@
+package pipeline
+
+import (
+	"context"
+
+	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/offsets"
+)
+
+// reader reads and encodes ahead of the committer. It holds back a source transaction that has
+// not fully arrived, up to hold bytes; one that grows beyond becomes huge and is passed on in parts.
+type reader struct {
+	source connectors.Source
+	enc    Encoder
+	q      *queue
+	pool   *pool
+	limit  int // bytes of a chunk
+	hold   int // bytes of an incomplete transaction held back
+
+	open   bool   // a source transaction has begun
+	huge   bool   // parts of it were pushed
+	cur    *Chunk // chunk being filled, nil: none yet
+	shared item   // what cur holds of earlier, complete transactions; its chunk is nil where cur is not shared
+	start  mark   // where the transaction begins in a shared cur
+	held   []item // full chunks of the transaction
+	bytes  int    // their sizes
+}
+
+// run reads until an error, which is never nil. Nothing of an incomplete transaction is left behind, a huge one's parts aside.
+func (r *reader) run(ctx context.Context) error {
+	for {
+		b, err := r.source.Next(ctx)
+		if err == nil {
+			r.q.active.Add(1)
+			err = r.batch(ctx, &b)
+		}
+		if err != nil {
+			r.rollback()
+			return err
+		}
+	}
+}
+
+func (r *reader) batch(ctx context.Context, b *connectors.Batch) error {
+	if !r.open {
+		if b.Last && len(b.Changes) == 0 {
+			r.q.advance(b.Boundary, b.Lazy)
+			return nil
+		}
+		r.begin(b)
+	}
+	for from := 0; from < len(b.Changes); {
+		if r.cur == nil {
+			c, err := r.pool.acquire(ctx)
+			if err != nil {
+				return err
+			}
+			r.cur = c
+		}
+		next, err := r.enc.Encode(ctx, r.cur, b, from, r.limit)
+		if err != nil {
+			return err
+		}
+		r.pool.charge(r.cur)
+		if r.shared.chunk != nil && next < len(b.Changes) {
+			if err := r.unshare(ctx); err != nil {
+				return err
+			}
+			from = 0
+			continue
+		}
+		if from = next; r.cur.Size() >= r.limit && r.shared.chunk == nil {
+			r.rotate()
+		}
+	}
+	if b.Last {
+		r.finish(b)
+	}
+	return nil
+}
+
+// begin opens a transaction. One that is complete in this batch may share the last chunk with
+// earlier ones; another may not, since they must not wait for it.
+func (r *reader) begin(b *connectors.Batch) {
+	r.open = true
+	if !b.Last {
+		return
+	}
+	it, ok := r.q.reopen()
+	if !ok {
+		return
+	}
+	if n := len(it.chunk.Records); n > 0 && it.chunk.Size()/n*len(b.Changes) > r.limit-it.chunk.Size() {
+		it.full = true // would not fit
+		r.q.push(it)
+		return
+	}
+	r.cur, r.shared, r.start = it.chunk, it, it.chunk.mark()
+}
+
+// unshare gives a shared chunk back that the transaction has outgrown, before waiting for memory:
+// the complete ones in it may go. The transaction is encoded anew into a chunk of its own.
+func (r *reader) unshare(ctx context.Context) error {
+	entries := append([]offsets.Entry(nil), r.cur.Entries[r.start.entries:]...)
+	r.giveBack(true)
+	c, err := r.pool.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	c.Entries = append(c.Entries, entries...)
+	r.cur = c
+	return nil
+}
+
+func (r *reader) giveBack(full bool) {
+	r.cur.truncate(r.start)
+	r.shared.full = r.shared.full || full
+	r.q.push(r.shared)
+	r.cur, r.shared = nil, item{}
+}
+
+// rotate closes the current chunk; a transaction beyond what is held back becomes huge.
+func (r *reader) rotate() {
+	it := item{chunk: r.cur, full: true}
+	r.cur = nil
+	r.bytes += it.chunk.Size()
+	r.held = append(r.held, it)
+	if r.huge = r.huge || r.bytes > r.hold; r.huge {
+		for i := range r.held {
+			r.held[i].huge = true
+		}
+		// The last part is kept back: it may turn out to be the end.
+		n := len(r.held) - 1
+		if n > 0 {
+			r.q.push(r.held[:n]...)
+			r.held = append(r.held[:0], r.held[n])
+		}
+	}
+}
+
+// finish closes the transaction and makes it visible to the committer.
+func (r *reader) finish(b *connectors.Batch) {
+	switch {
+	case r.shared.chunk != nil && r.cur.mark() == r.start, r.empty():
+		r.rollback()
+		r.q.advance(b.Boundary, b.Lazy)
+		return
+	case r.shared.chunk != nil:
+		it := r.shared
+		it.full = r.cur.Size() >= r.limit
+		r.held = append(r.held, it)
+	case r.cur != nil && r.cur.mark() == (mark{}): // the rest of it was filtered
+		r.cur.Release()
+	case r.cur != nil:
+		r.held = append(r.held, item{chunk: r.cur, huge: r.huge, full: r.huge})
+	}
+	last := &r.held[len(r.held)-1]
+	last.end, last.boundary, last.sourceTime = true, b.Boundary, b.Tx.CommitTime
+	last.txs++
+	r.q.push(r.held...)
+	r.reset()
+}
+
+// empty tells that the open transaction has nothing to publish.
+func (r *reader) empty() bool {
+	return r.shared.chunk == nil && len(r.held) == 0 && (r.cur == nil || r.cur.mark() == (mark{}))
+}
+
+// rollback drops what is held of the open transaction.
+func (r *reader) rollback() {
+	if r.shared.chunk != nil {
+		r.giveBack(false)
+	}
+	if r.cur != nil {
+		r.cur.Release()
+	}
+	for _, it := range r.held {
+		it.chunk.Release()
+	}
+	r.reset()
+}
+
+func (r *reader) reset() {
+	clear(r.held)
+	r.open, r.huge, r.cur, r.shared, r.held, r.bytes = false, false, nil, item{}, r.held[:0], 0
+}

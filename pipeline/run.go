@@ -1,0 +1,129 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/connectors"
+)
+
+// ErrTransactionTimedOut is in the chain of a Sink's error when the broker has ended a transaction
+// for its age, as opposed to for another producer.
+var ErrTransactionTimedOut = errors.New("the Kafka transaction has outlived transaction.timeout.ms")
+
+// Run streams until the context ends or an error stops it that waiting does not cure.
+//
+// When the context ends, what is complete is committed and acknowledged, what is not is
+// aborted, and Run returns nil. On errors of ClassBlock, ClassRefused and ClassFenced it
+// releases everything and returns the error; complete transactions before the error are
+// published first. Any other error is reported as WAITING with its reason, and after a pause
+// everything starts over with a new Sink, a new Source and the offsets as stored: this also
+// settles a commit whose outcome is unknown. Run waits for every goroutine it started.
+func Run(ctx context.Context, cfg Config) error {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return connectors.Refuse(err)
+	}
+	r := runner{cfg: &cfg}
+	for {
+		r.report("STARTING", "")
+		err := r.once(ctx)
+		if ctx.Err() != nil && connectors.ClassOf(err) == connectors.ClassWait {
+			if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+				cfg.Log.Warn("stopped before everything was published; it is read again at the next start", "reason", err)
+			}
+			r.report("STOPPED", "")
+			return nil
+		}
+		if err = r.timedOut(err); connectors.ClassOf(err) != connectors.ClassWait {
+			r.report(map[connectors.Class]string{
+				connectors.ClassBlock: "BLOCKED", connectors.ClassRefused: "STOPPED", connectors.ClassFenced: "FENCED",
+			}[connectors.ClassOf(err)], err.Error())
+			return err
+		}
+		r.report("WAITING", err.Error())
+		cfg.Log.Warn("waiting before the next attempt", "reason", err)
+		r.sleep(ctx)
+	}
+}
+
+// runner is what outlives a start.
+type runner struct {
+	cfg      *Config
+	attempt  int       // starts without progress
+	expired  bool      // the last start ended with a transaction timed out
+	progress bool      // the last start committed something
+	last     Committed // what was in the Kafka transaction that was open when the last start ended
+	running  bool
+
+	mu   sync.Mutex // orders reports of a slow write with others
+	peak int        // highest memory use of the pool, in bytes
+}
+
+func (r *runner) report(name, reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running = name == "RUNNING"
+	r.cfg.Report(connectors.State{Name: name, Reason: reason})
+}
+
+// slow reports a wait if done is not called within SlowAfter, and its end.
+func (r *runner) slow(what string) (done func()) {
+	began := time.Now()
+	var reported, finished bool
+	t := time.AfterFunc(r.cfg.SlowAfter, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !finished && r.running {
+			reported = true
+			r.cfg.Report(connectors.State{Name: "WAITING", Reason: what + " since " + began.UTC().Format(time.RFC3339)})
+		}
+	})
+	return func() {
+		t.Stop()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		finished = true
+		if reported && r.running {
+			r.cfg.Report(connectors.State{Name: "RUNNING"})
+		}
+	}
+}
+
+// timedOut turns the second timeout in a row without progress into a block: what cannot finish in time must not be tried for ever.
+func (r *runner) timedOut(err error) error {
+	if !errors.Is(err, ErrTransactionTimedOut) {
+		r.expired = r.expired && !r.progress && connectors.ClassOf(err) == connectors.ClassWait
+		return err
+	}
+	if !r.expired || r.progress {
+		r.expired = true
+		return connectors.WithClass(connectors.ClassWait, err)
+	}
+	rate := float64(r.last.Records) / max(r.last.Duration.Seconds(), 0.001)
+	return connectors.Block(fmt.Errorf("a source transaction did not fit into transaction.timeout.ms, twice: %d records of it were written in %s (%.0f records/s); raise transaction.timeout.ms (and transaction.max.timeout.ms of the brokers): %w",
+		r.last.Records, r.last.Duration.Round(time.Millisecond), rate, err))
+}
+
+// sleep waits exponentially longer with every start that made no progress, ±20 %.
+func (r *runner) sleep(ctx context.Context) {
+	if r.progress {
+		r.attempt = 0
+	}
+	d := r.cfg.BackoffMax
+	if r.attempt < 20 {
+		d = min(d, r.cfg.BackoffMin<<r.attempt)
+	}
+	r.attempt++
+	d = time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+func nowMillis() int64 { return time.Now().UnixMilli() }

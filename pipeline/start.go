@@ -1,0 +1,134 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/offsets"
+)
+
+// once makes one start and streams until something ends it. The error is nil only when the context ended.
+func (r *runner) once(ctx context.Context) (err error) {
+	r.progress, r.last = false, Committed{}
+	cfg := r.cfg
+	sink, err := cfg.NewSink()
+	if err != nil {
+		return fmt.Errorf("prepare the sink: %w", err)
+	}
+	defer r.release("sink", ctx, sink.Close)
+	if err := sink.Fence(ctx); err != nil {
+		return fmt.Errorf("take over from an earlier worker: %w", err)
+	}
+	stored, err := cfg.Store.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("load offsets: %w", err)
+	}
+	if err := cfg.checkOwner(stored); err != nil {
+		return err
+	}
+	source, err := cfg.NewSource()
+	if err != nil {
+		return fmt.Errorf("prepare the source: %w", err)
+	}
+	defer r.release("source", ctx, source.Close)
+	opened, err := source.Open(ctx, stored)
+	if err != nil {
+		return fmt.Errorf("open the source: %w", err)
+	}
+	gen, begins, err := cfg.generation(ctx, stored, opened)
+	if err != nil {
+		return err
+	}
+	if err := cfg.Encoder.Prepare(ctx, gen.Number, opened.Tables, stored); err != nil {
+		return fmt.Errorf("prepare topics and schemas: %w", err)
+	}
+	c := &committer{cfg: cfg, source: source, sink: sink, q: newQueue(), slow: r.slow}
+	work, cancel := outlive(ctx, cfg.StopTimeout)
+	defer cancel()
+	r.report("RUNNING", "")
+	if err = c.begin(work, gen, begins, stored, opened); err == nil {
+		err = r.stream(ctx, work, c)
+	}
+	r.progress, r.last = c.progress, c.group.stats
+	if c.group.open {
+		r.last.Duration = time.Since(c.group.began)
+	}
+	return err
+}
+
+// begin records what differs from the stored offsets before anything is streamed: a new
+// generation with its activation record, and a boundary the source has reconciled; in one Kafka transaction.
+func (c *committer) begin(ctx context.Context, gen offsets.Generation, begins bool, stored []offsets.Entry, opened connectors.Opened) error {
+	boundary := opened.Boundary
+	if boundary != nil && !begins {
+		now := c.cfg.streamEntry(boundary)
+		if before, ok := offsets.Find(stored, now.Partition); ok && before.Equal(now.Offset) {
+			return nil
+		}
+	}
+	if boundary == nil && !begins {
+		return nil
+	}
+	first := item{end: true, full: true, boundary: boundary}
+	if begins {
+		first.chunk = c.cfg.activation(gen)
+	}
+	if _, err := c.write(ctx, []item{first}); err != nil {
+		return err
+	}
+	if err := c.commit(ctx); err != nil {
+		return err
+	}
+	c.lastCommit, c.progress = time.Time{}, false // neither a reason to pause nor to try again sooner
+	return nil
+}
+
+// stream runs reader and committer side by side. The reader stops with the context; the
+// committer then works off what is complete.
+func (r *runner) stream(ctx, work context.Context, c *committer) error {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	pool := newPool(r.cfg.MemoryBudget, r.cfg.ChunkBytes)
+	rd := &reader{
+		source: c.source, enc: r.cfg.Encoder, q: c.q, pool: pool,
+		limit: r.cfg.ChunkBytes, hold: r.cfg.MemoryBudget / 2,
+	}
+	var g errgroup.Group
+	g.Go(func() error {
+		c.q.close(rd.run(reading))
+		return nil
+	})
+	err := c.work(work)
+	stop()
+	_ = g.Wait() // its error came through the queue
+	pool.mu.Lock()
+	r.peak = max(r.peak, pool.peak)
+	pool.mu.Unlock()
+	return err
+}
+
+// release closes something within StopTimeout, also after the context has ended.
+func (r *runner) release(what string, ctx context.Context, closer func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.StopTimeout)
+	defer cancel()
+	if err := closer(ctx); err != nil {
+		r.cfg.Log.Warn("close "+what, "reason", err)
+	}
+}
+
+// outlive returns a context that ends grace after ctx has, or when cancelled.
+func outlive(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(grace):
+			cancel()
+		case <-work.Done():
+		}
+	})
+	return work, func() { stop(); cancel() }
+}
