@@ -2,11 +2,11 @@ package catalog
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/tidemark-cdc/tidemark/connectors"
 )
 
 // Operations is a set of what a publication publishes.
@@ -51,32 +51,86 @@ type Publication struct {
 	Ops       Operations
 	ViaRoot   bool
 	Generated bool             // stored generated columns are published (18+)
+	Owned     bool             // our role may alter it
 	Tables    []PublishedTable // as the log names them: partition roots with ViaRoot, else leaves; by name
 }
 
 // ReadPublication reads a publication; Exists is false where there is none.
 func ReadPublication(ctx context.Context, conn *pgx.Conn, name string) (Publication, error) {
-	return Publication{}, errSoon
+	p := Publication{Name: name}
+	err := conn.QueryRow(ctx, `
+SELECT true, puballtables, pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot,
+       coalesce(to_jsonb(p)->>'pubgencols', 'n') = 's', pg_has_role(pubowner, 'USAGE')
+  FROM pg_publication p WHERE pubname = $1`, name).Scan(&p.Exists, &p.AllTables, &p.Ops.Insert, &p.Ops.Update, &p.Ops.Delete,
+		&p.Ops.Truncate, &p.ViaRoot, &p.Generated, &p.Owned)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return p, nil
+	}
+	if err != nil {
+		return Publication{}, fmt.Errorf("read publication %s: %w", name, err)
+	}
+	rows, err := conn.Query(ctx, publishedQuery, name)
+	if err != nil {
+		return Publication{}, fmt.Errorf("read tables of publication %s: %w", name, err)
+	}
+	p.Tables, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (PublishedTable, error) {
+		var t PublishedTable
+		err := row.Scan(&t.OID, &t.Schema, &t.Name, &t.RowFilter, &t.Columns)
+		return t, err
+	})
+	if err != nil {
+		return Publication{}, fmt.Errorf("read tables of publication %s: %w", name, err)
+	}
+	return p, nil
 }
 
-// EnsurePublication creates or extends the publication as its mode allows and returns it as it
-// is then. Waiting for a lock is bounded and reported with the process that holds it (from a
-// second connection, opened only while waiting); when the time is over the error names it and
-// is of the wait class. A missing publication, or missing rights, is refused.
-func EnsurePublication(ctx context.Context, conn *pgx.Conn, cfg PublicationConfig, report connectors.Reporter) (Publication, error) {
-	return Publication{}, errSoon
-}
+// The view's columns differ from version to version (attnames, rowfilter: 15+), so they are
+// read as JSON. From 18 on attnames is exact; before, generated columns are never published.
+const publishedQuery = `
+SELECT c.oid, n.nspname::text, c.relname::text, coalesce(j.v->>'rowfilter', ''),
+       array(SELECT a.attname::text FROM pg_attribute a
+              WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+                AND (j.v->'attnames' IS NULL OR jsonb_typeof(j.v->'attnames') = 'null' OR j.v->'attnames' ? a.attname::text)
+                AND (a.attgenerated = '' OR current_setting('server_version_num')::int >= 180000)
+              ORDER BY a.attnum)
+  FROM pg_publication_tables t
+  JOIN pg_namespace n ON n.nspname = t.schemaname
+  JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
+ CROSS JOIN LATERAL (SELECT to_jsonb(t) AS v) j
+ WHERE t.pubname = $1
+ ORDER BY n.nspname::text COLLATE "C", c.relname::text COLLATE "C"`
 
-// Coverage returns what the publication lacks for the captured tables: tables, operations
-// (update and delete only where a table has a key or full identity), key columns outside a
-// column list. keys holds each table's key by its OID.
-func (p Publication) Coverage(tables []*Table, keys map[uint32][]string) []connectors.Problem {
-	return nil
+// missing returns the captured tables the publication does not publish.
+func (p Publication) missing(tables []TableRef) []TableRef {
+	has := make(map[uint32]bool, len(p.Tables))
+	for _, t := range p.Tables {
+		has[t.OID] = true
+	}
+	var out []TableRef
+	for _, t := range tables {
+		if !has[t.OID] {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // YoungerThanSlot tells in a sentence that the publication was created or changed at or after
 // the point the slot's catalogue snapshot stands at, so that changes before it would be an
-// error (14 to 17) or lost (18); empty where it was not.
+// error (14 to 17) or lost (18); empty where it was not, or where either does not exist.
 func YoungerThanSlot(ctx context.Context, conn *pgx.Conn, publication, slot string) (string, error) {
-	return "", errSoon
+	var younger bool
+	err := conn.QueryRow(ctx, `
+SELECT age(p.xmin) <= age(s.catalog_xmin) FROM pg_publication p, pg_replication_slots s
+ WHERE p.pubname = $1 AND s.slot_name = $2 AND s.catalog_xmin IS NOT NULL`, publication, slot).Scan(&younger)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("compare publication %s with slot %s: %w", publication, slot, err)
+	}
+	if !younger {
+		return "", nil
+	}
+	return fmt.Sprintf("publication %s was created or changed after the position slot %s stands at: changes before that are not published by it (18 drops them, older versions report that it does not exist)", publication, slot), nil
 }

@@ -1,7 +1,9 @@
 package catalog
 
 import (
-	"context"
+	"bytes"
+	"encoding/json"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -37,6 +39,9 @@ type Table struct {
 	// IdentityColumns are the columns an update's or delete's old tuple carries, in index
 	// order: of the primary key (unless it is deferrable), of the index, or all where full.
 	IdentityColumns []string
+	// Leaves are the leaf partitions of a partitioned table, by name. What the log carries is
+	// decided by a leaf's own identity, not by the root's.
+	Leaves []*Table
 }
 
 // QualifiedName returns schema.name, unquoted.
@@ -56,19 +61,46 @@ func (t *Table) Column(name string) *Column {
 }
 
 // Identity returns the replica identity as schema.Table.Identity has it.
-func (t *Table) Identity() string { return "" }
+func (t *Table) Identity() string {
+	switch t.IdentityKind {
+	case 'f':
+		return "full"
+	case 'n':
+		return "nothing"
+	case 'i':
+		return "index " + t.IdentityIndex
+	}
+	return "default"
+}
 
 // State returns the table's stored state as far as the catalogue knows it: ID, Name,
 // KeyColumns, KeyTypes and Identity.
-func (t *Table) State(key []string) offsets.TableState { return offsets.TableState{} }
-
-// ReadTables reads tables by OID, in the order of their names. A table that does not exist is absent.
-func ReadTables(ctx context.Context, conn *pgx.Conn, oids ...uint32) ([]*Table, error) {
-	return nil, errSoon
+func (t *Table) State(key []string) offsets.TableState {
+	types := make([]string, 0, len(key))
+	for _, name := range key {
+		if c := t.Column(name); c != nil {
+			types = append(types, c.TypeName)
+		}
+	}
+	return offsets.TableState{
+		ID: uint64(t.OID), Name: t.QualifiedName(), KeyColumns: jsonNames(key),
+		KeyTypes: strings.Join(types, ","), Identity: t.Identity(),
+	}
 }
 
-// ReadTable reads one table; nil where the OID does not exist.
-func ReadTable(ctx context.Context, conn *pgx.Conn, oid uint32) (*Table, error) { return nil, errSoon }
+// jsonNames writes names as a JSON array, [] where there are none.
+func jsonNames(names []string) string {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(append([]string{}, names...)); err != nil {
+		panic(err) // strings always encode
+	}
+	return strings.TrimSpace(out.String())
+}
+
+// Ref returns the table's name and OID.
+func (t *Table) Ref() TableRef { return TableRef{t.OID, t.Schema, t.Name} }
 
 // TableRef names a table without its columns.
 type TableRef struct {
@@ -78,10 +110,3 @@ type TableRef struct {
 
 // QualifiedName returns schema.name, unquoted.
 func (r TableRef) QualifiedName() string { return r.Schema + "." + r.Name }
-
-// ListTables lists every table a publication could carry changes of: permanent tables outside
-// the system schemas; with viaRoot partitioned tables stand for their partitions, else only
-// the leaves are listed. Sorted by name.
-func ListTables(ctx context.Context, conn *pgx.Conn, viaRoot bool) ([]TableRef, error) {
-	return nil, errSoon
-}
