@@ -28,10 +28,8 @@ const (
 	codeUndefinedObject    = "42704"
 	codeNoPrivilege        = "42501"
 	codeLockTimeout        = "55P03"
-	codeObjectInUse        = "55006"
 	codeDuplicate          = "42710"
 	codeUniqueViolation    = "23505"
-	codeReadOnly           = "25006"
 )
 
 func sqlState(err error) string {

@@ -1,0 +1,179 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/connectors/postgres/catalog"
+	"github.com/tidemark-cdc/tidemark/connectors/postgres/values"
+)
+
+// The properties, named as Debezium names them where the meaning is the same.
+const (
+	propHost            = "database.hostname"
+	propPort            = "database.port"
+	propUser            = "database.user"
+	propPassword        = "database.password"
+	propDatabase        = "database.dbname"
+	propSSLMode         = "database.sslmode"
+	propSSLRootCert     = "database.sslrootcert"
+	propSSLCert         = "database.sslcert"
+	propSSLKey          = "database.sslkey"
+	propPlugin          = "plugin.name"
+	propSlot            = "slot.name"
+	propFailover        = "slot.failover"
+	propPublication     = "publication.name"
+	propAutocreate      = "publication.autocreate.mode"
+	propViaRoot         = "publish.via.partition.root"
+	propSchemaInclude   = "schema.include.list"
+	propSchemaExclude   = "schema.exclude.list"
+	propTableInclude    = "table.include.list"
+	propTableExclude    = "table.exclude.list"
+	propColumnInclude   = "column.include.list"
+	propColumnExclude   = "column.exclude.list"
+	propKeyColumns      = "message.key.columns"
+	propHeartbeat       = "heartbeat.interval.ms"
+	propHeartbeatAction = "heartbeat.action.query"
+	propStatusInterval  = "status.update.interval.ms"
+	propSnapshotMode    = "snapshot.mode"
+	propDecimal         = "decimal.handling.mode"
+)
+
+const noSnapshot = "rows that are already in the tables would not be published; set it to no_data to accept that"
+
+// Spec returns the source's properties.
+func Spec() connectors.Spec {
+	str, boolean, long := connectors.TypeString, connectors.TypeBoolean, connectors.TypeLong
+	const list = " Comma-separated regular expressions, anchored, without regard to case; a comma in one is written \\,."
+	return connectors.Spec{
+		{Name: propHost, Type: str, Required: true, Doc: "Host name or address of the server, or the directory of its unix socket."},
+		{Name: propPort, Type: connectors.TypeInt, Default: "5432", Check: checkRange(1, 65535), Doc: "Port of the server."},
+		{Name: propUser, Type: str, Required: true, Doc: "Role to connect as; it needs the REPLICATION attribute."},
+		{Name: propPassword, Type: connectors.TypePassword, Doc: "Password of the role."},
+		{Name: propDatabase, Type: str, Required: true, Doc: "Database to capture."},
+		{Name: propSSLMode, Type: str, Default: "prefer", Allowed: []string{"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}, Doc: "How TLS is used, as with libpq."},
+		{Name: propSSLRootCert, Type: str, Doc: "File with the root certificates, PEM."},
+		{Name: propSSLCert, Type: str, Doc: "File with the client certificate, PEM."},
+		{Name: propSSLKey, Type: str, Doc: "File with the client key, PEM."},
+		{Name: propPlugin, Type: str, Default: "pgoutput", Allowed: []string{"pgoutput"}, Doc: "Output plugin of the slot; only pgoutput."},
+		{Name: propSlot, Type: str, Default: "tidemark", Check: checkSlot, Doc: "Name of the logical replication slot, one for each connector."},
+		{Name: propFailover, Type: boolean, Default: "false", Doc: "Whether a slot to be created is synchronized to standbys (PostgreSQL 17 and later)."},
+		{Name: propPublication, Type: str, Default: "tidemark", Check: checkName, Doc: "Name of the publication."},
+		{Name: propAutocreate, Type: str, Default: "all_tables", Allowed: []string{"all_tables", "filtered", "disabled", "no_tables"}, Doc: "What may be done to the publication: created for all tables, created and extended for the captured tables, nothing, created empty."},
+		{Name: propViaRoot, Type: boolean, Default: "false", Doc: "Whether a publication to be created publishes partitions as their root table."},
+		{Name: propSchemaInclude, Type: connectors.TypeList, Check: checkPatterns, Doc: "Schemas to capture; all where absent." + list},
+		{Name: propSchemaExclude, Type: connectors.TypeList, Check: checkPatterns, Doc: "Schemas not to capture." + list},
+		{Name: propTableInclude, Type: connectors.TypeList, Check: checkPatterns, Doc: "Tables to capture, as schema.table; all where absent." + list},
+		{Name: propTableExclude, Type: connectors.TypeList, Check: checkPatterns, Doc: "Tables not to capture, as schema.table." + list},
+		{Name: propColumnInclude, Type: connectors.TypeList, Check: checkPatterns, Doc: "Columns to capture, as schema.table.column; all where absent." + list},
+		{Name: propColumnExclude, Type: connectors.TypeList, Check: checkPatterns, Doc: "Columns not to capture, as schema.table.column." + list},
+		{Name: propKeyColumns, Type: str, Check: checkKeyRules, Doc: "Key columns of tables, in place of the primary key: schema.table:column,column;… The table is a regular expression."},
+		{Name: propHeartbeat, Type: long, Default: "10000", Check: checkRange(100, 3_600_000), Doc: "How often an idle stream records and acknowledges how far it has read, in milliseconds."},
+		{Name: propHeartbeatAction, Type: str, Doc: "SQL to run at every heartbeat; none where absent, and none is needed."},
+		{Name: propStatusInterval, Type: long, Default: "10000", Check: checkRange(100, 3_600_000), Doc: "Longest time between status updates to the server, in milliseconds; a third of wal_sender_timeout where that is less."},
+		{Name: propSnapshotMode, Type: str, Required: true, Check: checkSnapshotMode, Doc: "Without it " + noSnapshot + "."},
+		{Name: propDecimal, Type: str, Default: "precise", Allowed: []string{"precise", "string", "double"}, Doc: "How numeric is published: as Avro decimal, as text, as double."},
+	}
+}
+
+var slotName = regexp.MustCompile(`^[a-z0-9_]{1,63}$`)
+
+func checkSlot(v string) error {
+	if !slotName.MatchString(v) {
+		return fmt.Errorf("%q is not a slot name: 1 to 63 of a-z, 0-9 and _", v)
+	}
+	return nil
+}
+
+func checkName(v string) error {
+	if v == "" || len(v) > 63 || strings.ContainsRune(v, 0) {
+		return fmt.Errorf("%q is not a name: 1 to 63 bytes", v)
+	}
+	return nil
+}
+
+func checkRange(low, high int64) func(string) error {
+	return func(v string) error {
+		if n, err := strconv.ParseInt(v, 10, 64); err != nil || n < low || n > high {
+			return fmt.Errorf("%q is not between %d and %d", v, low, high)
+		}
+		return nil
+	}
+}
+
+func checkPatterns(v string) error {
+	_, err := parsePatterns(v)
+	return err
+}
+
+func checkKeyRules(v string) error {
+	_, err := parseKeyRules(v)
+	return err
+}
+
+func checkSnapshotMode(v string) error {
+	if strings.EqualFold(v, "no_data") || strings.EqualFold(v, "never") {
+		return nil
+	}
+	return fmt.Errorf("%q is not supported, only no_data (or never): %s", v, noSnapshot)
+}
+
+// settings are the configuration as the source uses it.
+type settings struct {
+	conn        catalog.ConnConfig
+	slot        string
+	failover    bool
+	publication catalog.PublicationConfig
+	filter      *filter
+	values      values.Options
+	heartbeat   time.Duration
+	action      string
+	status      time.Duration
+}
+
+func newSettings(cfg connectors.Config) (settings, error) {
+	f, err := newFilter(cfg)
+	if err != nil {
+		return settings{}, connectors.Refuse(err)
+	}
+	for _, pair := range [][2]string{{propSchemaInclude, propSchemaExclude}, {propTableInclude, propTableExclude}, {propColumnInclude, propColumnExclude}} {
+		if cfg.String(pair[0]) != "" && cfg.String(pair[1]) != "" {
+			return settings{}, connectors.Refuse(fmt.Errorf("%s and %s exclude each other; remove one", pair[0], pair[1]))
+		}
+	}
+	if cfg.String(propSnapshotMode) == "" {
+		return settings{}, connectors.Refuse(errors.New(propSnapshotMode + ": is missing; without it " + noSnapshot))
+	}
+	return settings{
+		conn: catalog.ConnConfig{
+			Host: cfg.String(propHost), Port: uint16(cfg.Int(propPort)), User: cfg.String(propUser),
+			Password: cfg.String(propPassword), Database: cfg.String(propDatabase), SSLMode: strings.ToLower(cfg.String(propSSLMode)),
+			SSLRootCert: cfg.String(propSSLRootCert), SSLCert: cfg.String(propSSLCert), SSLKey: cfg.String(propSSLKey),
+		},
+		slot: cfg.String(propSlot), failover: cfg.Bool(propFailover),
+		publication: catalog.PublicationConfig{
+			Name: cfg.String(propPublication), Mode: catalog.PublicationMode(strings.ToLower(cfg.String(propAutocreate))),
+			ViaPartitionRoot: cfg.Bool(propViaRoot),
+		},
+		filter: f, values: values.Options{Decimal: values.DecimalMode(strings.ToLower(cfg.String(propDecimal)))},
+		heartbeat: cfg.Millis(propHeartbeat), action: cfg.String(propHeartbeatAction), status: cfg.Millis(propStatusInterval),
+	}, nil
+}
+
+// Check looks at the configuration and at the server and returns every problem at once; it changes nothing.
+func Check(ctx context.Context, cfg connectors.Config) []connectors.Problem {
+	set, err := newSettings(cfg)
+	if err != nil {
+		return []connectors.Problem{{Message: err.Error()}}
+	}
+	return catalog.Check(ctx, catalog.CheckConfig{
+		Conn: set.conn, Slot: set.slot, Failover: set.failover, Publication: set.publication,
+		Captured: set.filter.table, Include: set.filter.selectors(), KeyColumns: set.filter.key,
+	})
+}

@@ -1,0 +1,383 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/connectors/postgres/catalog"
+	"github.com/tidemark-cdc/tidemark/connectors/postgres/pgoutput"
+)
+
+const (
+	checkInterval = time.Minute // between two looks at the catalogue for drift
+	shutdownGrace = time.Second // for a last boundary while the server shuts down
+	maxMerged     = 1000        // empty transactions merged into one boundary
+	xlogHeader    = 25          // Byte1('w'), Int64 start, Int64 end, Int64 clock
+	keepaliveSize = 18          // Byte1('k'), Int64 end, Int64 clock, Byte1 reply requested
+)
+
+// stream is an open source. next runs on the caller's goroutine, status and sentinel have their own.
+type stream struct {
+	set      settings
+	opts     Options
+	position catalog.Position // as of the last boundary handed out
+	wire     *wire
+	asm      *assembler
+	plans    *planner
+	status   *status
+	sentinel *sentinel
+
+	started bool
+	failed  error // sticky: the same bytes are not read twice
+	mu      sync.Mutex
+	watched <-chan struct{} // of the caller's context
+	unwatch func() bool
+
+	event    atomic.Bool // one of those below is set
+	checkDue atomic.Bool
+	actDue   atomic.Bool
+	stopping atomic.Bool // the server is shutting down
+
+	cancel    context.CancelFunc
+	stop      chan struct{}
+	closeOnce sync.Once
+	group     sync.WaitGroup
+}
+
+// newStream starts the goroutines of a stream whose copy has begun. It takes over the connections.
+func newStream(o *opening, conn net.Conn, plans *planner, look *live) *stream {
+	pos := o.decision.Position
+	acked := min(pos.AckedLSN, pos.BoundaryLSN)
+	s := &stream{
+		set: o.set, opts: o.opts, position: pos, plans: plans,
+		wire:     newWire(conn, o.opts.MaxBatchBytes),
+		asm:      newAssembler(plans, pos.BoundaryLSN, o.server.NextXID),
+		status:   newStatus(conn, acked, pos.BoundaryLSN),
+		sentinel: newSentinel(o.sql),
+		stop:     make(chan struct{}),
+		unwatch:  func() bool { return true },
+	}
+	look.run = s.sentinel.do
+	s.asm.highest = pos.HighestXID
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	interval := s.set.status
+	if t := o.server.WalSenderTimeout / 3; t > 0 && t < interval {
+		interval = t
+	}
+	s.group.Go(func() { s.status.run(s.stop, interval) })
+	s.group.Go(func() { s.sentinel.run(ctx) })
+	s.group.Go(s.watch)
+	return s
+}
+
+// watch tells the reader what time or the sentinel bring.
+func (s *stream) watch() {
+	beat, check := time.NewTicker(s.set.heartbeat), time.NewTicker(checkInterval)
+	defer beat.Stop()
+	defer check.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-beat.C:
+			s.status.askKeepalive()
+			if s.set.action != "" {
+				s.wake(&s.actDue)
+			}
+		case <-check.C:
+			s.wake(&s.checkDue)
+		case <-s.sentinel.ended:
+			s.catalogueEnded()
+			return
+		}
+	}
+}
+
+// catalogueEnded gives a server that shuts down a last boundary, which it waits for, then lets go of it.
+func (s *stream) catalogueEnded() {
+	if shuttingDown(s.sentinel.err) {
+		s.stopping.Store(true)
+		s.status.askKeepalive()
+		select {
+		case <-s.stop:
+			return
+		case <-time.After(shutdownGrace):
+		}
+	}
+	_ = s.wire.conn.Close()
+}
+
+// wake makes a reader that is blocked on the socket look at its events.
+func (s *stream) wake(flag *atomic.Bool) {
+	flag.Store(true)
+	s.event.Store(true)
+	_ = s.wire.conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+// close ends the goroutines; a blocked next returns.
+func (s *stream) close() {
+	s.closeOnce.Do(func() {
+		close(s.stop)
+		s.status.bye()
+		_ = s.wire.conn.Close()
+		s.cancel()
+		s.mu.Lock()
+		s.unwatch()
+		s.mu.Unlock()
+	})
+	s.group.Wait()
+}
+
+// next returns the next batch; an error is final for this stream.
+func (s *stream) next(ctx context.Context) (connectors.Batch, error) {
+	if s.failed != nil {
+		return connectors.Batch{}, s.failed
+	}
+	if !s.started {
+		// What Open returned is recorded by now, so it may be acknowledged.
+		s.started = true
+		s.status.ack(s.position.BoundaryLSN)
+	}
+	s.follow(ctx)
+	b, err := s.batch(ctx)
+	if err != nil {
+		s.failed = s.explain(ctx, err)
+		return connectors.Batch{}, s.failed
+	}
+	return b, nil
+}
+
+// follow has the end of ctx wake the reader; callers give the same context each time.
+func (s *stream) follow(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if done := ctx.Done(); done != s.watched {
+		s.unwatch()
+		s.watched = done
+		s.unwatch = context.AfterFunc(ctx, func() { s.wake(new(atomic.Bool)) })
+	}
+}
+
+// explain turns what the reader met into the reason a person can act on.
+func (s *stream) explain(ctx context.Context, err error) error {
+	select {
+	case <-s.stop:
+		return errClosed
+	default:
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case connectors.ClassOf(err) != connectors.ClassWait:
+		return err
+	case s.stopping.Load():
+		return connectors.WithClass(connectors.ClassWait, errShutdown)
+	}
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) {
+		select {
+		case <-s.sentinel.ended:
+			return fmt.Errorf("the connection to the server was lost: %w", s.sentinel.err)
+		default:
+			return fmt.Errorf("the server ended the replication connection: %w", err)
+		}
+	}
+	return err
+}
+
+// batch reads messages until there is something to hand out.
+func (s *stream) batch(ctx context.Context) (connectors.Batch, error) {
+	a := s.asm
+	a.reset()
+	merged, bytes := 0, 0
+	var empty connectors.Transaction // the last of those merged
+	for {
+		kind, body, ok, err := s.wire.frame()
+		if err != nil {
+			return connectors.Batch{}, connectors.Block(err)
+		}
+		if !ok {
+			if merged > 0 && len(a.changes) == 0 {
+				return s.boundary(empty, true), nil
+			}
+			room, err := s.wire.prepare(len(a.changes) > 0)
+			if err != nil {
+				return connectors.Batch{}, connectors.Block(err)
+			}
+			if !room {
+				return s.part(), nil
+			}
+			if err := s.read(ctx); err != nil {
+				return connectors.Batch{}, err
+			}
+			continue
+		}
+		bytes += len(body)
+		result, idle, err := s.frame(ctx, kind, body)
+		switch {
+		case err != nil:
+			return connectors.Batch{}, err
+		case idle:
+			return s.idle(), nil
+		case result == stepCommit:
+			return s.committed(), nil
+		case result == stepEmpty:
+			empty = a.tx
+			if merged++; merged >= maxMerged {
+				return s.boundary(empty, true), nil
+			}
+		case len(a.changes) >= s.opts.MaxBatchChanges || (len(a.changes) > 0 && bytes >= s.opts.MaxBatchBytes):
+			return s.part(), nil
+		}
+	}
+}
+
+// read looks at events, then blocks for bytes.
+func (s *stream) read(ctx context.Context) error {
+	if err := s.events(ctx); err != nil {
+		return err
+	}
+	err := s.wire.fill()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		// The deadline first, the flags second: an event in between sets it again.
+		if err := s.wire.conn.SetReadDeadline(time.Time{}); err != nil {
+			return err
+		}
+		return s.events(ctx)
+	}
+	if err != nil {
+		return streamError(s.set.slot, s.set.publication.Name, err)
+	}
+	return nil
+}
+
+// events handles what was flagged since the last look.
+func (s *stream) events(ctx context.Context) error {
+	if !s.event.Swap(false) {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.checkDue.Swap(false) {
+		if err := s.checkCatalogue(ctx); err != nil {
+			return err
+		}
+	}
+	if s.actDue.Swap(false) {
+		err := s.sentinel.do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, s.set.action)
+			return err
+		})
+		if err != nil {
+			s.opts.Log.Warn("heartbeat.action.query did not run", "error", err)
+		}
+	}
+	return nil
+}
+
+// checkCatalogue looks for drift that the log does not show.
+func (s *stream) checkCatalogue(ctx context.Context) error {
+	var tables []*catalog.Table
+	var refs []catalog.TableRef
+	err := s.sentinel.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		if tables, err = catalog.ReadTables(ctx, conn, s.plans.captured()...); err != nil {
+			return err
+		}
+		refs, err = catalog.ListTables(ctx, conn, s.plans.viaRoot)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("check the catalogue for drift: %w", err)
+	}
+	return s.plans.checkCatalogue(ctx, tables, refs)
+}
+
+// frame takes one protocol message. idle tells that a stream at rest has a new boundary.
+func (s *stream) frame(ctx context.Context, kind byte, body []byte) (result step, idle bool, err error) {
+	switch kind {
+	case 'd':
+		return s.copyData(ctx, body)
+	case 'E':
+		return stepMore, false, streamError(s.set.slot, s.set.publication.Name, serverError(body))
+	case 'N':
+		if lostChanges(body) {
+			return stepMore, false, connectors.Block(publicationYounger(s.set.publication.Name))
+		}
+		return stepMore, false, nil
+	case 'c', 'C', 'Z':
+		return stepMore, false, io.EOF
+	case 'S', 'A':
+		return stepMore, false, nil
+	}
+	return stepMore, false, fmt.Errorf("read replication stream: unexpected message kind %q", kind)
+}
+
+func (s *stream) copyData(ctx context.Context, body []byte) (step, bool, error) {
+	switch {
+	case len(body) >= xlogHeader && body[0] == 'w':
+		result, err := s.asm.message(ctx, body[xlogHeader:])
+		return result, false, err
+	case len(body) == keepaliveSize && body[0] == 'k':
+		return stepMore, s.keepalive(binary.BigEndian.Uint64(body[1:]), body[17] != 0), nil
+	}
+	return stepMore, false, connectors.Block(fmt.Errorf("read replication stream: unexpected copy data of %d bytes", len(body)))
+}
+
+// keepalive reports whether the server's WAL end is a boundary: the stream is at rest, and either we
+// asked for it or the server waits for us to move. Every commit before it was sent before it.
+func (s *stream) keepalive(end uint64, reply bool) (idle bool) {
+	if end > s.status.received.Load() {
+		s.status.received.Store(end)
+	}
+	asked := s.status.asked.Swap(false)
+	if (asked || reply) && !s.asm.inTx && s.status.atRest() && end > s.status.emitted.Load() {
+		s.asm.end = pgoutput.LSN(end)
+		return true
+	}
+	if reply {
+		s.status.reply()
+	}
+	return false
+}
+
+// part hands out the changes so far of a transaction that goes on.
+func (s *stream) part() connectors.Batch {
+	return connectors.Batch{Tx: s.asm.tx, Changes: s.asm.changes}
+}
+
+// committed hands out the last changes of a transaction.
+func (s *stream) committed() connectors.Batch {
+	s.position.Pos, s.position.PosLSN = s.asm.tx.Pos, s.asm.final
+	b := s.boundary(s.asm.tx, false)
+	b.Changes = s.asm.changes
+	return b
+}
+
+// idle hands out the boundary of a stream at rest. The position stays that of the last transaction that
+// published something: a lineage that lacks only transactions without changes of ours lacks nothing.
+func (s *stream) idle() connectors.Batch { return s.boundary(connectors.Transaction{}, false) }
+
+// boundary closes what was read up to the assembler's end.
+func (s *stream) boundary(tx connectors.Transaction, lazy bool) connectors.Batch {
+	end := s.asm.end
+	s.position.BoundaryLSN = max(s.position.BoundaryLSN, end)
+	s.position.AckedLSN = pgoutput.LSN(s.status.acked.Load())
+	s.position.HighestXID = max(s.position.HighestXID, s.asm.highest)
+	if uint64(end) > s.status.received.Load() {
+		s.status.received.Store(uint64(end))
+	}
+	s.status.emitted.Store(uint64(s.position.BoundaryLSN))
+	return connectors.Batch{Tx: tx, Last: true, Lazy: lazy, Boundary: s.position.Object(s.opts.Group, s.opts.Connector)}
+}
