@@ -123,7 +123,8 @@ func TestAPI(t *testing.T) {
 		{"GET /schemas/ids/9", "", 404, "~40403"},
 		{"GET /schemas/ids/x", "", 404, "~not a schema id"},
 		{"POST /compatibility/subjects/s/versions/1?verbose=true", schemaBody(t, `"string"`), 200, `~"is_compatible":false`},
-		{"POST /compatibility/subjects/s/versions/1", second, 200, `{"is_compatible":true}`},
+		{"POST /compatibility/subjects/s/versions/1", first, 200, `{"is_compatible":true}`},
+		{"POST /compatibility/subjects/s/versions/latest", first, 200, `{"is_compatible":false}`},
 		{"PATCH /subjects", "", 404, "~has no PATCH /subjects"},
 	})
 }
@@ -222,8 +223,10 @@ func TestDelete(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = open(t, dir)
-	if id := register(t, r, "s", `"string"`); id != 3 {
-		t.Errorf("id %d after ids 1 and 2 were forgotten: an id must never come back with another schema", id)
+	for i, text := range []string{`"string"`, `"bytes"`} {
+		if id := register(t, r, "s", text); id != 3+i {
+			t.Errorf("id %d after ids up to %d were given: an id must never come back with another schema", id, 2+i)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package embedded
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 const childVariable = "TIDEMARK_EMBEDDED_REGISTRY_CHILD"
@@ -26,7 +28,7 @@ func runChild(dir string) {
 		fmt.Println("refused:", err)
 		os.Exit(3)
 	}
-	for n := 0; ; n++ {
+	for n := range 100_000 {
 		body, _ := json.Marshal(map[string]string{"schema": numbered(n)})
 		w := httptest.NewRecorder()
 		r.Handler().ServeHTTP(w, httptest.NewRequest("POST", fmt.Sprintf("/subjects/s%d/versions", n), bytes.NewReader(body)))
@@ -39,15 +41,19 @@ func runChild(dir string) {
 	}
 }
 
-func child(dir string) *exec.Cmd {
-	cmd := exec.Command(os.Args[0])
+// child is a process of its own on dir; it is killed at the latest after 30 s.
+func child(t *testing.T, dir string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), childVariable+"="+dir)
 	return cmd
 }
 
 func TestKilledProcessKeepsAnsweredIDs(t *testing.T) {
 	dir := t.TempDir()
-	cmd := child(dir)
+	cmd := child(t, dir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +102,7 @@ func TestSecondOpenIsRefused(t *testing.T) {
 	if _, err := Open(dir, Options{}); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "choose another directory") {
 		t.Errorf("second open: %v", err)
 	}
-	out, err := child(dir).CombinedOutput()
+	out, err := child(t, dir).CombinedOutput()
 	if err == nil || !bytes.Contains(out, []byte("in use by another process")) {
 		t.Errorf("second process: %v, %s", err, out)
 	}
