@@ -15,7 +15,6 @@ type committer struct {
 	source connectors.Source
 	sink   Sink
 	q      *queue
-	slow   func(what string) (done func())
 
 	group      group
 	run        []item
@@ -29,7 +28,6 @@ type group struct {
 	huge     bool // holds a part of one source transaction, whose end is missing
 	stats    Committed
 	began    time.Time
-	entries  []offsets.Entry
 	boundary offsets.Object
 }
 
@@ -123,7 +121,7 @@ func (c *committer) write(ctx context.Context, run []item) (committed bool, err 
 	g := &c.group
 	for i, it := range run {
 		if !g.open {
-			*g = group{open: true, began: time.Now(), entries: g.entries[:0]}
+			*g = group{open: true, began: time.Now()}
 		}
 		g.huge = it.huge && !it.end
 		if it.end {
@@ -136,12 +134,13 @@ func (c *committer) write(ctx context.Context, run []item) (committed bool, err 
 		}
 		g.stats.Records += len(it.chunk.Records)
 		g.stats.Bytes += len(it.chunk.Buf)
-		g.entries = append(g.entries, it.chunk.Entries...)
-		if err := c.writeChunk(ctx, it.chunk); err != nil {
+		if err := c.sink.Write(ctx, it.chunk); err != nil {
 			for _, rest := range run[i+1:] {
-				rest.chunk.Release()
+				if rest.chunk != nil {
+					rest.chunk.Release()
+				}
 			}
-			return false, err
+			return false, fmt.Errorf("write records: %w", err)
 		}
 	}
 	last := run[len(run)-1]
@@ -149,14 +148,6 @@ func (c *committer) write(ctx context.Context, run []item) (committed bool, err 
 		return true, c.commit(ctx)
 	}
 	return false, nil
-}
-
-func (c *committer) writeChunk(ctx context.Context, chunk *Chunk) error {
-	defer c.slow("waiting for Kafka to take records")()
-	if err := c.sink.Write(ctx, chunk); err != nil {
-		return fmt.Errorf("write records: %w", err)
-	}
-	return nil
 }
 
 // more waits for a busy stream to give more. It returns false when the source has paused, the
@@ -190,32 +181,36 @@ func (c *committer) pause(ctx context.Context, closed bool) error {
 }
 
 // commit commits the open Kafka transaction with the newest boundary it covers, then acknowledges
-// that boundary. This is the only place that acknowledges.
+// that boundary.
 func (c *committer) commit(ctx context.Context) error {
 	g := &c.group
 	if !g.open {
-		*g = group{began: time.Now(), entries: g.entries[:0]}
+		*g = group{began: time.Now()}
 	}
 	if lazy := c.q.takeLazy(); lazy != nil {
 		g.boundary = lazy
 	}
+	var entries []offsets.Entry
 	if g.boundary != nil {
-		g.entries = append(g.entries, c.cfg.streamEntry(g.boundary))
+		entries = append(entries, c.cfg.streamEntry(g.boundary))
 	}
-	done := c.slow(fmt.Sprintf("waiting for Kafka to commit a transaction of %d records", g.stats.Records))
-	err := c.sink.Commit(ctx, g.entries...)
-	done()
-	if err != nil {
+	if err := c.sink.Commit(ctx, entries...); err != nil {
 		return fmt.Errorf("commit a Kafka transaction of %d records: %w", g.stats.Records, err)
 	}
 	c.lastCommit, c.progress = time.Now(), true
 	g.stats.Duration = c.lastCommit.Sub(g.began)
 	c.cfg.committed(g.stats)
 	boundary := g.boundary
-	*g = group{entries: g.entries[:0]}
+	*g = group{}
 	if boundary == nil {
 		return nil
 	}
+	return c.acknowledge(ctx, boundary)
+}
+
+// acknowledge tells the source about a boundary that is committed: this start's newest, or the
+// one loaded as stored. No other function acknowledges.
+func (c *committer) acknowledge(ctx context.Context, boundary offsets.Object) error {
 	if err := c.source.Ack(ctx, boundary); err != nil {
 		return fmt.Errorf("acknowledge to the source: %w", err)
 	}

@@ -33,7 +33,6 @@ type Config struct {
 	Linger       time.Duration // pause between a commit and the next write, default 5 ms, negative for none; see Pace in doc.go
 	LazyInterval time.Duration // longest time a lazy boundary waits for company, default 10 s
 	StopTimeout  time.Duration // time to publish what is complete when the context ends, default 10 s
-	SlowAfter    time.Duration // a write or commit that takes longer is reported as a wait, default 5 s
 	BackoffMin   time.Duration // first wait after an error, default 200 ms
 	BackoffMax   time.Duration // longest wait, default 30 s
 
@@ -63,7 +62,7 @@ func (c Config) withDefaults() Config {
 		def time.Duration
 	}{
 		{&c.GroupAge, 100 * time.Millisecond}, {&c.IdleAfter, 500 * time.Microsecond}, {&c.Linger, 5 * time.Millisecond},
-		{&c.LazyInterval, 10 * time.Second}, {&c.StopTimeout, 10 * time.Second}, {&c.SlowAfter, 5 * time.Second},
+		{&c.LazyInterval, 10 * time.Second}, {&c.StopTimeout, 10 * time.Second},
 		{&c.BackoffMin, 200 * time.Millisecond}, {&c.BackoffMax, 30 * time.Second},
 	}
 	for _, d := range durations {

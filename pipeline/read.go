@@ -129,12 +129,9 @@ func (r *reader) rotate() {
 		for i := range r.held {
 			r.held[i].huge = true
 		}
-		// The last part is kept back: it may turn out to be the end.
-		n := len(r.held) - 1
-		if n > 0 {
-			r.q.push(r.held[:n]...)
-			r.held = append(r.held[:0], r.held[n])
-		}
+		r.q.push(r.held...)
+		clear(r.held)
+		r.held = r.held[:0]
 	}
 }
 
@@ -154,6 +151,9 @@ func (r *reader) finish(b *connectors.Batch) {
 	case r.cur != nil:
 		r.held = append(r.held, item{chunk: r.cur, huge: r.huge, full: r.huge})
 	}
+	if len(r.held) == 0 { // every part was pushed before the end was known
+		r.held = append(r.held, item{huge: true, full: true})
+	}
 	last := &r.held[len(r.held)-1]
 	last.end, last.boundary, last.sourceTime = true, b.Boundary, b.Tx.CommitTime
 	last.txs++
@@ -163,7 +163,7 @@ func (r *reader) finish(b *connectors.Batch) {
 
 // empty tells that the open transaction has nothing to publish.
 func (r *reader) empty() bool {
-	return r.shared.chunk == nil && len(r.held) == 0 && (r.cur == nil || r.cur.mark() == (mark{}))
+	return r.shared.chunk == nil && !r.huge && len(r.held) == 0 && (r.cur == nil || r.cur.mark() == (mark{}))
 }
 
 // rollback drops what is held of the open transaction.

@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
 )
 
 // ErrTransactionTimedOut is in the chain of a Sink's error when the broker has ended a transaction
-// for its age, as opposed to for another producer.
-var ErrTransactionTimedOut = errors.New("the Kafka transaction has outlived transaction.timeout.ms")
+// for its age, as opposed to for another producer. The Sink adds its age and the rate seen.
+var ErrTransactionTimedOut = errors.New("the Kafka transaction timed out")
 
 // Run streams until the context ends or an error stops it that waiting does not cure.
 //
@@ -54,44 +53,14 @@ func Run(ctx context.Context, cfg Config) error {
 // runner is what outlives a start.
 type runner struct {
 	cfg      *Config
-	attempt  int       // starts without progress
-	expired  bool      // the last start ended with a transaction timed out
-	progress bool      // the last start committed something
-	last     Committed // what was in the Kafka transaction that was open when the last start ended
-	running  bool
-
-	mu   sync.Mutex // orders reports of a slow write with others
-	peak int        // highest memory use of the pool, in bytes
+	attempt  int  // starts without progress
+	expired  bool // the last start ended with a transaction timed out
+	progress bool // the last start committed something
+	peak     int  // highest memory use of the pool, in bytes
 }
 
 func (r *runner) report(name, reason string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.running = name == "RUNNING"
 	r.cfg.Report(connectors.State{Name: name, Reason: reason})
-}
-
-// slow reports a wait if done is not called within SlowAfter, and its end.
-func (r *runner) slow(what string) (done func()) {
-	began := time.Now()
-	var reported, finished bool
-	t := time.AfterFunc(r.cfg.SlowAfter, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if !finished && r.running {
-			reported = true
-			r.cfg.Report(connectors.State{Name: "WAITING", Reason: what + " since " + began.UTC().Format(time.RFC3339)})
-		}
-	})
-	return func() {
-		t.Stop()
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		finished = true
-		if reported && r.running {
-			r.cfg.Report(connectors.State{Name: "RUNNING"})
-		}
-	}
 }
 
 // timedOut turns the second timeout in a row without progress into a block: what cannot finish in time must not be tried for ever.
@@ -104,9 +73,7 @@ func (r *runner) timedOut(err error) error {
 		r.expired = true
 		return connectors.WithClass(connectors.ClassWait, err)
 	}
-	rate := float64(r.last.Records) / max(r.last.Duration.Seconds(), 0.001)
-	return connectors.Block(fmt.Errorf("a source transaction did not fit into transaction.timeout.ms, twice: %d records of it were written in %s (%.0f records/s); raise transaction.timeout.ms (and transaction.max.timeout.ms of the brokers): %w",
-		r.last.Records, r.last.Duration.Round(time.Millisecond), rate, err))
+	return connectors.Block(fmt.Errorf("a source transaction does not finish within transaction.timeout.ms, tried twice: %w", err))
 }
 
 // sleep waits exponentially longer with every start that made no progress, ±20 %.

@@ -13,7 +13,7 @@ import (
 
 // once makes one start and streams until something ends it. The error is nil only when the context ended.
 func (r *runner) once(ctx context.Context) (err error) {
-	r.progress, r.last = false, Committed{}
+	r.progress = false
 	cfg := r.cfg
 	sink, err := cfg.NewSink()
 	if err != nil {
@@ -46,17 +46,14 @@ func (r *runner) once(ctx context.Context) (err error) {
 	if err := cfg.Encoder.Prepare(ctx, gen.Number, opened.Tables, stored); err != nil {
 		return fmt.Errorf("prepare topics and schemas: %w", err)
 	}
-	c := &committer{cfg: cfg, source: source, sink: sink, q: newQueue(), slow: r.slow}
+	c := &committer{cfg: cfg, source: source, sink: sink, q: newQueue()}
 	work, cancel := outlive(ctx, cfg.StopTimeout)
 	defer cancel()
 	r.report("RUNNING", "")
 	if err = c.begin(work, gen, begins, stored, opened); err == nil {
 		err = r.stream(ctx, work, c)
 	}
-	r.progress, r.last = c.progress, c.group.stats
-	if c.group.open {
-		r.last.Duration = time.Since(c.group.began)
-	}
+	r.progress = c.progress
 	return err
 }
 
@@ -67,7 +64,7 @@ func (c *committer) begin(ctx context.Context, gen offsets.Generation, begins bo
 	if boundary != nil && !begins {
 		now := c.cfg.streamEntry(boundary)
 		if before, ok := offsets.Find(stored, now.Partition); ok && before.Equal(now.Offset) {
-			return nil
+			return c.acknowledge(ctx, boundary) // the last run may not have come to it
 		}
 	}
 	if boundary == nil && !begins {
@@ -77,10 +74,11 @@ func (c *committer) begin(ctx context.Context, gen offsets.Generation, begins bo
 	if begins {
 		first.chunk = c.cfg.activation(gen)
 	}
-	if _, err := c.write(ctx, []item{first}); err != nil {
-		return err
+	committed, err := c.write(ctx, []item{first})
+	if err == nil && !committed {
+		err = c.commit(ctx)
 	}
-	if err := c.commit(ctx); err != nil {
+	if err != nil {
 		return err
 	}
 	c.lastCommit, c.progress = time.Time{}, false // neither a reason to pause nor to try again sooner

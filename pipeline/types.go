@@ -3,7 +3,7 @@
 //	Fence → Load → Open → { Next → Encode → Write → Commit(+offset) → Ack }
 //
 // It knows no database and no Kafka client: it drives a connectors.Source, an Encoder and a
-// Sink. Ack is called in exactly one function, after Commit returned nil.
+// Sink. Ack is called in exactly one function, with a boundary that is committed.
 package pipeline
 
 import (
@@ -75,13 +75,15 @@ type Encoder interface {
 }
 
 // Sink is the transactional producer of one start; after an error it is closed and a new one made.
+// It reports its own waits: it alone knows what the broker says.
 type Sink interface {
 	// Fence makes this the sole writer of its transactional id; offsets read after it are final.
 	Fence(ctx context.Context) error
 	// Write produces the chunk's records in order; it opens a Kafka transaction if none is open. It may
 	// return before they are durable; it takes ownership of c also when it returns an error.
 	Write(ctx context.Context, c *Chunk) error
-	// Commit produces the entries last and commits; nothing need have been written. Nil means everything written since the last
+	// Commit produces the entries of the chunks written since the last Commit, then entries, and commits;
+	// nothing need have been written. Nil means everything written since the last
 	// Commit is durable and visible. An error leaves the outcome unknown: fence anew and reload.
 	Commit(ctx context.Context, entries ...offsets.Entry) error
 	// Abort discards what was written since the last Commit.
