@@ -1,0 +1,267 @@
+package sink
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/pipeline"
+)
+
+// One record fails, its neighbours and the offset go through: the client alone would commit.
+func TestLostRecordIsNotHiddenByCommit(t *testing.T) {
+	for _, where := range []string{"client", "broker"} {
+		t.Run(where, func(t *testing.T) {
+			c := fakeCluster(t)
+			cfg := c.config()
+			want := []string{"topic " + c.topic, "2000 bytes", "max.message.bytes"}
+			if where == "client" {
+				cfg.MaxRequestSize = 1000
+				want[2] = "producer.max.request.size"
+			} else {
+				limit := "1000"
+				if _, err := c.adm.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &limit}}, c.topic); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := c.sink(cfg)
+			c.publish(s, 1, "a", "b")
+			ch := c.chunk("c", strings.Repeat("x", 1975))
+			if err := s.Write(t.Context(), ch); err != nil {
+				t.Fatal(err)
+			}
+			err := s.Commit(t.Context(), position(2))
+			wantError(t, err, connectors.ClassBlock, want[0], want[2])
+			if b := ch.Scratch.(*batch); b.chunk != nil {
+				t.Error("the chunk was not released")
+			}
+			if err := s.Write(t.Context(), c.chunk("d")); err == nil {
+				t.Error("a write after the failure was accepted")
+			}
+			if err := s.Abort(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := c.stored(); n != 1 {
+				t.Errorf("offset %d is committed without its data", n)
+			}
+			c.publish(s, 3, "e")
+			c.expect("a e b")
+		})
+	}
+}
+
+func TestUnknownOutcome(t *testing.T) {
+	c := fakeCluster(t)
+	s := c.sink(c.config())
+	c.publish(s, 1, "a")
+	c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.EndTxn}, Err: kerr.UnknownServerError, TopLevel: true})
+	if err := s.Write(t.Context(), c.chunk("b")); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Commit(t.Context(), position(2))
+	if !errors.Is(err, ErrUnknownOutcome) {
+		t.Fatalf("got %v, want an unknown outcome", err)
+	}
+	wantError(t, err, connectors.ClassWait, "UNKNOWN_SERVER_ERROR")
+	if err := s.Commit(t.Context(), position(3)); !errors.Is(err, ErrUnknownOutcome) {
+		t.Errorf("a commit after it: %v", err)
+	}
+	if err := s.Fence(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := c.stored(); n != 1 {
+		t.Errorf("got offset %d", n)
+	}
+	c.publish(s, 4, "d")
+	c.expect("a d")
+}
+
+// Every produce of a transaction fails: it must not hang, nor count as a commit.
+func TestAllProducesFail(t *testing.T) {
+	c := fakeCluster(t)
+	s := c.sink(c.config())
+	fault := c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.TopicAuthorizationFailed, Count: -1})
+	start := time.Now()
+	if err := s.Write(t.Context(), c.chunk("a", "b")); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Commit(t.Context(), position(1))
+	wantError(t, err, connectors.ClassWait, "grant WRITE and DESCRIBE", c.topic)
+	if err := s.Abort(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(start); d > 5*time.Second {
+		t.Errorf("it took %s", d)
+	}
+	fault.Remove()
+	c.publish(s, 2, "c")
+	c.expect("c")
+	if n := c.stored(); n != 2 {
+		t.Errorf("got offset %d", n)
+	}
+}
+
+func TestTransactionalIDDenied(t *testing.T) {
+	c := fakeCluster(t)
+	c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.InitProducerID}, Err: kerr.TransactionalIDAuthorizationFailed, TopLevel: true, Count: -1})
+	s, err := New(c.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, s.Fence(t.Context()), connectors.ClassWait, c.prefix, "grant WRITE and DESCRIBE")
+	if err := s.Write(t.Context(), c.chunk("a")); !errors.Is(err, errNotFenced) {
+		t.Errorf("a write without a fence: %v", err)
+	}
+}
+
+func TestTimeoutIsLoweredUntilAccepted(t *testing.T) {
+	c := fakeCluster(t)
+	c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.InitProducerID}, Err: kerr.InvalidTransactionTimeout, TopLevel: true, Count: -1, When: func(r kmsg.Request) bool {
+		return r.(*kmsg.InitProducerIDRequest).TransactionTimeoutMillis > 60_000
+	}})
+	cfg := c.config()
+	cfg.TransactionTimeout = 0
+	if s := c.sink(cfg); s.TransactionTimeout() != time.Minute {
+		t.Errorf("got %s", s.TransactionTimeout())
+	}
+	cfg.TransactionTimeout = time.Hour
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, s.Fence(t.Context()), connectors.ClassRefused, "transaction.max.timeout.ms")
+}
+
+func TestChunkEntriesAndEmptyCommits(t *testing.T) {
+	c := fakeCluster(t)
+	s := c.sink(c.config())
+	if err := s.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	empty := &pipeline.Chunk{}
+	empty.Entries = append(empty.Entries, position(7))
+	if err := s.Write(t.Context(), empty); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Abort(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(t.Context()); err != nil || c.stored() != 0 {
+		t.Errorf("an aborted entry was committed (%v)", err)
+	}
+	if err := s.Commit(t.Context(), position(8)); err != nil || c.stored() != 8 {
+		t.Errorf("a boundary alone was not committed (%v)", err)
+	}
+	ch := c.chunk("a")
+	ch.Entries = append(ch.Entries, position(9))
+	if err := s.Write(t.Context(), ch); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(t.Context()); err != nil || c.stored() != 9 {
+		t.Errorf("a chunk's entry was not committed (%v)", err)
+	}
+}
+
+// A full buffer must let a cancelled write go, and Close must give every chunk back.
+func TestBackPressureAndCancel(t *testing.T) {
+	c := fakeCluster(t)
+	cfg := c.config()
+	cfg.MaxBufferedBytes = 10
+	s := c.sink(cfg)
+	release := make(chan struct{})
+	c.fake.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.fake.SleepControl(func() { <-release })
+		return nil, nil, false
+	})
+	first := c.chunk("0123456789")
+	if err := s.Write(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Write(ctx, c.chunk("b")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	close(release)
+	if err := s.Write(t.Context(), c.chunk("c")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(t.Context(), position(1)); err != nil {
+		t.Fatal(err)
+	}
+	c.expect("0123456789 c")
+}
+
+func TestIdempotentMode(t *testing.T) {
+	c := fakeCluster(t)
+	cfg := c.config()
+	cfg.Mode = Idempotent
+	s := c.sink(cfg)
+	c.publish(s, 1, "a", "b")
+	c.expect("a b")
+	fault := c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: c.topic, Err: kerr.TopicAuthorizationFailed, Count: -1})
+	if err := s.Write(t.Context(), c.chunk("c")); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, s.Commit(t.Context(), position(2)), connectors.ClassWait)
+	fault.Remove()
+	if n := c.stored(); n != 1 {
+		t.Errorf("offset %d was stored before its data", n)
+	}
+	if err := s.Abort(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.publish(s, 3, "d")
+	c.expect("a d b")
+}
+
+func TestPauseDelaysOnlyALoadedStream(t *testing.T) {
+	c := fakeCluster(t)
+	cfg := c.config()
+	cfg.Pause = 300 * time.Millisecond
+	s := c.sink(cfg)
+	start := time.Now()
+	c.publish(s, 1, "a")
+	if d := time.Since(start); d > 250*time.Millisecond {
+		t.Errorf("the first transaction waited: %s", d)
+	}
+	committed := time.Now()
+	if err := s.Write(t.Context(), c.chunk("b")); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(committed); d < 250*time.Millisecond {
+		t.Errorf("a loaded stream waited only %s", d)
+	}
+	if err := s.Commit(t.Context(), position(2)); err != nil {
+		t.Fatal(err)
+	}
+	s.session.lastEnd = time.Now().Add(-cfg.Pause)
+	quiet := time.Now()
+	c.publish(s, 3, "c")
+	if d := time.Since(quiet); d > 250*time.Millisecond {
+		t.Errorf("a quiet stream waited %s", d)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	ok := Config{TransactionalID: "t", OffsetsTopic: "o", Connector: "c"}
+	for name, edit := range map[string]func(*Config){
+		"mode":          func(c *Config) { c.Mode = "exactly-once" },
+		"transactional": func(c *Config) { c.TransactionalID = "" },
+		"offsets topic": func(c *Config) { c.OffsetsTopic = "" },
+		"compression":   func(c *Config) { c.Compression = "brotli" },
+	} {
+		cfg := ok
+		edit(&cfg)
+		_, err := New(cfg)
+		wantError(t, err, connectors.ClassRefused, name)
+	}
+}
