@@ -79,9 +79,12 @@ for whl in glob.glob(os.path.join(d, "*.whl")):
 P
 }
 
+lives() { # lives PID: there, and not a zombie that its parent is slow to bury
+  local state; state=$(sed 's/.*) //' "/proc/${1:-0}/stat" 2>/dev/null | cut -c1) && [ -n "$state" ] && [ "$state" != Z ]
+}
+
 alive() { # the process of DIR/pid, and not another one that got its number
-  local p; p=$(cat "$DIR/pid" 2>/dev/null) && [ -n "$p" ] && [ "$(cut -d' ' -f3 "/proc/$p/stat" 2>/dev/null)" != Z ] &&
-    tr '\0' '\n' <"/proc/$p/cmdline" 2>/dev/null | grep -qF -- "$DIR"
+  local p; p=$(cat "$DIR/pid" 2>/dev/null) && lives "$p" && tr '\0' '\n' <"/proc/$p/cmdline" 2>/dev/null | grep -qF -- "$DIR"
 }
 
 stop_java() {

