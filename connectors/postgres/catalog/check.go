@@ -212,11 +212,6 @@ func (c *checker) publication(ctx context.Context, pub Publication, captured []T
 		pub.Tables = append(pub.Tables, t)
 	}
 	c.problems = append(c.problems, pub.Coverage(tables, keys)...)
-	younger, err := YoungerThanSlot(ctx, c.conn, cfg.Name, c.cfg.Slot)
-	c.fail("publication.name", err)
-	if younger != "" {
-		c.problems = append(c.problems, connectors.Problem{Property: "publication.name", Message: younger})
-	}
 }
 
 // rights checks that the role may create or extend the publication.

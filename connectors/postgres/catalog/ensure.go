@@ -35,7 +35,9 @@ func EnsurePublication(ctx context.Context, conn *pgx.Conn, cfg PublicationConfi
 	if err := identitiesAllow(ctx, conn, added); err != nil {
 		return Publication{}, err
 	}
+	created := !pub.Exists
 	if err := runLocked(ctx, conn, cfg, statement, report); err != nil {
+		created = false
 		if state := sqlState(err); state != codeDuplicate && state != codeUniqueViolation {
 			return Publication{}, err
 		}
@@ -45,6 +47,7 @@ func EnsurePublication(ctx context.Context, conn *pgx.Conn, cfg PublicationConfi
 	if err != nil {
 		return Publication{}, err
 	}
+	pub.Created = created
 	if gone := pub.missing(cfg.Tables); cfg.Mode != NoTables && len(gone) > 0 {
 		return pub, fmt.Errorf("publication %s does not publish %s yet; it was changed by somebody else at the same time", cfg.Name, refNames(gone))
 	}

@@ -52,6 +52,7 @@ type Publication struct {
 	ViaRoot   bool
 	Generated bool             // stored generated columns are published (18+)
 	Owned     bool             // our role may alter it
+	Created   bool             // by the EnsurePublication that returned it
 	Tables    []PublishedTable // as the log names them: partition roots with ViaRoot, else leaves; by name
 }
 
@@ -115,22 +116,13 @@ func (p Publication) missing(tables []TableRef) []TableRef {
 	return out
 }
 
-// YoungerThanSlot tells in a sentence that the publication was created or changed at or after
-// the point the slot's catalogue snapshot stands at, so that changes before it would be an
-// error (14 to 17) or lost (18); empty where it was not, or where either does not exist.
-func YoungerThanSlot(ctx context.Context, conn *pgx.Conn, publication, slot string) (string, error) {
-	var younger bool
-	err := conn.QueryRow(ctx, `
-SELECT age(p.xmin) <= age(s.catalog_xmin) FROM pg_publication p, pg_replication_slots s
- WHERE p.pubname = $1 AND s.slot_name = $2 AND s.catalog_xmin IS NOT NULL`, publication, slot).Scan(&younger)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
+// YoungerThan tells in a sentence that this publication was just created although the slot was
+// there before: changes between are an error (14 to 17) or dropped (18), empty otherwise. The
+// catalogue does not tell it of publications that others created: a new slot's catalog_xmin
+// is held back by every other slot.
+func (p Publication) YoungerThan(slot Slot) string {
+	if !p.Created || !slot.Exists {
+		return ""
 	}
-	if err != nil {
-		return "", fmt.Errorf("compare publication %s with slot %s: %w", publication, slot, err)
-	}
-	if !younger {
-		return "", nil
-	}
-	return fmt.Sprintf("publication %s was created or changed after the position slot %s stands at: changes before that are not published by it (18 drops them, older versions report that it does not exist)", publication, slot), nil
+	return fmt.Sprintf("publication %s was created after slot %s (confirmed up to %s): changes between them cannot be published (18 drops them, older versions say that the publication does not exist); if the stream has no offsets, drop the slot and let it be created again", p.Name, slot.Name, slot.ConfirmedFlush)
 }

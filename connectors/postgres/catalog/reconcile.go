@@ -139,7 +139,7 @@ func (in Inputs) checkOrder(p Position) error {
 	switch {
 	case p.AckedLSN > p.BoundaryLSN:
 		return refuse("stored offset is not in order: acknowledged up to %s, but processed only up to %s; set it again with connectctl offsets set WORKER CONNECTOR, or %s", p.AckedLSN, p.BoundaryLSN, wayOut)
-	case p.PosLSN > p.BoundaryLSN:
+	case p.Pos != "" && p.PosLSN >= p.BoundaryLSN: // the boundary is the end of the commit record at PosLSN
 		return refuse("stored offset is not in order: last transaction at %s, but processed only up to %s; set it again with connectctl offsets set WORKER CONNECTOR, or %s", p.PosLSN, p.BoundaryLSN, wayOut)
 	case p.BoundaryLSN < in.GenerationStart:
 		return refuse("stored offset is not in order: processed up to %s, before the start of its generation at %s; %s", p.BoundaryLSN, in.GenerationStart, wayOut)

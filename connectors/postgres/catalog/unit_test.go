@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -228,3 +229,7 @@ func TestNearest(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+func itoa(n uint16) string { return strconv.Itoa(int(n)) }
+
+func itoa32(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
