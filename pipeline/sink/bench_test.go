@@ -14,7 +14,7 @@ import (
 // to the real broker. One operation is one record.
 func BenchmarkSink(b *testing.B) {
 	for _, commitEvery := range []int{20_000, 1} {
-		b.Run(fmt.Sprintf("records-per-commit=%d", commitEvery), func(b *testing.B) {
+		b.Run(fmt.Sprintf("commit=%d", commitEvery), func(b *testing.B) {
 			c := realCluster(b)
 			cfg := c.config()
 			s := c.sink(cfg)

@@ -82,6 +82,6 @@ func (s *Sink) tooLarge(f failure) error {
 func (s *Sink) timedOut(se *session) error {
 	age := time.Since(se.began)
 	rate := float64(se.records) / max(age.Seconds(), 0.001)
-	return fmt.Errorf("%w (%d): it was open for %s with %d records (%.0f a second); raise it and the broker's transaction.max.timeout.ms%s",
-		ErrTimedOut, se.timeout.Milliseconds(), age.Round(time.Second), se.records, rate, se.connection.suffix())
+	return fmt.Errorf("%w: it was open for %s with %d records (%.0f a second); raise transaction.timeout.ms (%d) and the broker's transaction.max.timeout.ms%s",
+		ErrTimedOut, age.Round(time.Second), se.records, rate, se.timeout.Milliseconds(), se.connection.suffix())
 }
