@@ -1,0 +1,167 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/tidemark-cdc/tidemark/connectors"
+)
+
+func TestStartRefuses(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		p.sql("CREATE TABLE a(id int PRIMARY KEY)")
+		s := p.open(Options{})
+		p.sql("INSERT INTO a VALUES (1)")
+		p.until(s, 1)
+		stored := p.stored
+
+		s2 := p.newSource(Options{})
+		opening, cancel := context.WithCancel(p.ctx)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := s2.Open(opening, p.entries())
+			failed <- err
+		}()
+		p.eventually("the state names the pid that holds the slot", func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for _, st := range p.states {
+				if st.Name == "WAITING" && strings.Contains(st.Reason, "in use by pid") {
+					return true
+				}
+			}
+			return false
+		})
+		cancel()
+		if err := <-failed; connectors.ClassOf(err) != connectors.ClassWait {
+			p.Errorf("slot in use: class %s, want wait", connectors.ClassOf(err))
+		}
+		_ = s.Close(p.ctx)
+
+		p.eventually("slot is free", func() bool {
+			return p.text("SELECT active::text FROM pg_replication_slots WHERE slot_name = $1", p.slot) == "false"
+		})
+		p.stored = stored.With("boundary_lsn", "FF/0") // case 12
+		p.openError(connectors.ClassRefused, "ahead of the server")
+		p.stored = stored.With("system_id", "7")
+		p.openError(connectors.ClassRefused, "system identifier")
+		p.stored = stored.With("group", "other")
+		p.openError(connectors.ClassRefused, `belongs to group "other"`)
+
+		p.stored = stored // case 7
+		p.exec(p.admin, "SELECT pg_drop_replication_slot('"+p.slot+"')")
+		p.openError(connectors.ClassRefused, "does not exist, but the stream has offsets")
+		p.sql("INSERT INTO a VALUES (10)")
+		p.sql("SELECT pg_create_logical_replication_slot('" + p.slot + "', 'pgoutput')")
+		p.openError(connectors.ClassRefused, "bytes of WAL between them are lost")
+	})
+}
+
+func TestDriftAtStart(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		p.sql("CREATE TABLE a(id int PRIMARY KEY, n int NOT NULL)")
+		s := p.open(Options{})
+		p.sql("INSERT INTO a VALUES (1, 1)")
+		p.until(s, 1)
+		_ = s.Close(p.ctx)
+		for _, step := range []struct{ change, back, want string }{
+			{"ALTER TABLE a REPLICA IDENTITY FULL", "ALTER TABLE a REPLICA IDENTITY DEFAULT", "replica identity"},
+			{"ALTER TABLE a ALTER id TYPE bigint", "ALTER TABLE a ALTER id TYPE int", "types of the key"},
+			{"ALTER TABLE a RENAME TO b", "ALTER TABLE b RENAME TO a", "public.b"},
+			{"ALTER TABLE a DROP CONSTRAINT a_pkey, ADD PRIMARY KEY (n)", "ALTER TABLE a DROP CONSTRAINT a_pkey, ADD PRIMARY KEY (id)", "key"},
+			{"DROP TABLE a; CREATE TABLE a(id int PRIMARY KEY, n int)", "", "dropped and created again"},
+		} {
+			p.sql(step.change)
+			p.openError(connectors.ClassBlock, step.want)
+			if step.back != "" {
+				p.sql(step.back)
+			}
+		}
+	})
+}
+
+// What changes under way blocks with a sentence, and nothing of its transaction is published.
+func TestDriftUnderWay(t *testing.T) {
+	for name, tc := range map[string]struct{ change, want string }{
+		"type":     {"ALTER TABLE a ALTER n TYPE text", "changed from integer to text"},
+		"truncate": {"TRUNCATE a", "table public.a was truncated"},
+		"identity": {"ALTER TABLE a REPLICA IDENTITY FULL", "replica identity"},
+		"key":      {"ALTER TABLE a DROP CONSTRAINT a_pkey, ADD PRIMARY KEY (id, n)", "key"},
+		"rename":   {"ALTER TABLE a RENAME TO b", "public.b"},
+		"recreate": {"DROP TABLE a; CREATE TABLE a(id int PRIMARY KEY, n int)", "dropped and created again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onEach(t, func(p *pgtest) {
+				p.sql("CREATE TABLE a(id int PRIMARY KEY, n int NOT NULL)")
+				s := p.open(Options{})
+				p.sql("INSERT INTO a VALUES (1, 1)")
+				p.until(s, 1)
+				table := "a"
+				if name == "rename" {
+					table = "b"
+				}
+				p.sql("BEGIN; " + tc.change + "; INSERT INTO " + table + " VALUES (2, 2); COMMIT")
+				err := p.consume(s, func(connectors.Batch, bool) error { return nil })
+				p.wantError(err, connectors.ClassBlock, tc.want)
+				if len(p.lines) != 1 {
+					p.Errorf("published %v", p.lines[1:])
+				}
+				_ = s.Close(p.ctx)
+			})
+		})
+	}
+}
+
+func TestDropAndAddColumns(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		p.sql("CREATE TABLE a(id int PRIMARY KEY, n int, c varchar(10))")
+		s := p.open(Options{})
+		p.sql("INSERT INTO a VALUES (1, 1, 'x')", "ALTER TABLE a ADD extra text", "INSERT INTO a VALUES (2, 2, 'x', 'e')",
+			"ALTER TABLE a DROP n, ALTER c TYPE varchar(20)", "INSERT INTO a VALUES (3, 'x', 'e')", "CREATE TABLE b(id int PRIMARY KEY)", "INSERT INTO b VALUES (1)")
+		p.until(s, 4)
+		got := strings.Join(p.lines, "\n")
+		// The first version is the catalogue's at the start; the one in the log may be older than that.
+		want := "0 c public.a v1 after(1,1,x)\n0 c public.a v2 after(2,2,x,e)\n0 c public.a v3 after(3,x,e)\n0 c public.b v1 after(1)"
+		if got != want {
+			p.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		_ = s.Close(p.ctx)
+	})
+}
+
+// A publication that is younger than the slot: 14 to 17 report an error, 18 only warns; both are lost changes.
+func TestPublicationYoungerThanSlot(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		p.sql("CREATE TABLE a(id int PRIMARY KEY)")
+		p.sql("SELECT pg_create_logical_replication_slot('"+p.slot+"', 'pgoutput')", "INSERT INTO a VALUES (1)",
+			"CREATE PUBLICATION tidemark FOR ALL TABLES", "INSERT INTO a VALUES (2)")
+		s := p.open(Options{})
+		err := p.consume(s, func(connectors.Batch, bool) error { return nil })
+		p.wantError(err, connectors.ClassBlock, "publication tidemark did not exist yet")
+		if len(p.lines) > 0 {
+			p.Errorf("published %v", p.lines)
+		}
+		_ = s.Close(p.ctx)
+	})
+}
+
+func TestLostConnections(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		p.sql("CREATE TABLE a(id int PRIMARY KEY)")
+		for name, query := range map[string]string{
+			"replication": "SELECT pg_terminate_backend(active_pid)::text FROM pg_replication_slots WHERE slot_name = $1",
+			"catalogue":   "SELECT bool_and(pg_terminate_backend(pid))::text FROM pg_stat_activity WHERE datname = $1 AND application_name = 'tidemark' AND backend_type = 'client backend'",
+		} {
+			s := p.open(Options{})
+			done := make(chan error, 1)
+			go func() { done <- p.consume(s, func(connectors.Batch, bool) error { return nil }) }()
+			p.text(query, p.slot)
+			err := <-done
+			if err == nil || connectors.ClassOf(err) != connectors.ClassWait || len(err.Error()) < 20 {
+				p.Errorf("%s: got %v (%s), want a reason to wait", name, err, connectors.ClassOf(err))
+			}
+			_ = s.Close(p.ctx)
+		}
+	})
+}
