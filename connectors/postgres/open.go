@@ -59,7 +59,7 @@ func (o *opening) run(ctx context.Context, stored []offsets.Entry) (connectors.O
 	if err := o.drift(ctx); err != nil {
 		return fail(err)
 	}
-	if err := o.publish(ctx); err != nil {
+	if err := o.publish(ctx, slot); err != nil {
 		return fail(err)
 	}
 	if err := o.takeSlot(ctx, slot); err != nil {
@@ -222,7 +222,7 @@ func (o *opening) drift(ctx context.Context) error {
 }
 
 // publish makes the publication what its mode asks for and checks that it covers the captured tables.
-func (o *opening) publish(ctx context.Context) (err error) {
+func (o *opening) publish(ctx context.Context, slot catalog.Slot) (err error) {
 	if o.pub, err = catalog.EnsurePublication(ctx, o.sql, o.set.publication, o.opts.Report); err != nil {
 		return err
 	}
@@ -230,11 +230,7 @@ func (o *opening) publish(ctx context.Context) (err error) {
 	if len(problems) > 0 {
 		return connectors.Refuse(fmt.Errorf("%s", problems[0]))
 	}
-	young, err := catalog.YoungerThanSlot(ctx, o.sql, o.set.publication.Name, o.set.slot)
-	if err != nil {
-		return err
-	}
-	if young != "" {
+	if young := o.pub.YoungerThan(slot); young != "" {
 		o.opts.Log.Warn(young)
 	}
 	return nil
