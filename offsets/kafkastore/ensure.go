@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/connectors"
 )
 
-// Partitions is the partition count of an offsets topic we create: Connect's default.
+// Partitions is the partition count of an offsets topic we create where Config names none: Connect's default.
 const Partitions = 25
 
 // Above these an active segment, which is never compacted, makes every start read a lot.
@@ -50,13 +50,31 @@ func (s *Store) Ensure(ctx context.Context) (warnings []string, err error) {
 		return nil, fmt.Errorf("check offsets topic: %w", err)
 	}
 	if !exists {
-		_, err := adm.CreateTopic(ctx, Partitions, s.cfg.Replication, topicConfigs(), s.cfg.Topic)
+		_, err := adm.CreateTopic(ctx, s.cfg.Partitions, s.cfg.Replication, topicConfigs(), s.cfg.Topic)
 		if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
 			return nil, fmt.Errorf("create offsets topic: %w", Explain(err, s.cfg.Topic, "CREATE"))
 		}
 		if err == nil {
 			return nil, s.awaitLeaders(ctx, adm)
 		}
+	}
+	return s.check(ctx, adm)
+}
+
+// Check looks at an existing offsets topic as Ensure does, and creates none: a missing topic is no problem.
+func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
+	cl, err := kgo.NewClient(s.cfg.Opts...)
+	if err != nil {
+		return nil, fmt.Errorf("check offsets topic: %w", err)
+	}
+	defer cl.Close()
+	adm := kadm.NewClient(cl)
+	exists, err := s.exists(ctx, adm)
+	if err != nil {
+		return nil, fmt.Errorf("check offsets topic: %w", err)
+	}
+	if !exists {
+		return nil, nil
 	}
 	return s.check(ctx, adm)
 }
@@ -78,7 +96,7 @@ func (s *Store) awaitLeaders(ctx context.Context, adm *kadm.Client) error {
 	defer cancel()
 	for {
 		ends, err := adm.ListEndOffsets(ctx, s.cfg.Topic)
-		if err == nil && len(ends[s.cfg.Topic]) == Partitions && ends.Error() == nil {
+		if err == nil && len(ends[s.cfg.Topic]) == int(s.cfg.Partitions) && ends.Error() == nil {
 			return nil
 		}
 		select {

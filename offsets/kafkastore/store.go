@@ -28,6 +28,8 @@ type Config struct {
 	Connector string    // name of the connector, the first element of every key
 	Opts      []kgo.Opt // connection to Kafka
 
+	// Partitions is the partition count of a topic that has to be created; 0 is Connect's default, 25.
+	Partitions int32
 	// Replication is the replication factor of a topic that has to be created; 0 and -1 are the broker's default.
 	Replication int16
 	// TransactionTimeout bounds how long a load waits for the open transactions of others, together
@@ -48,6 +50,9 @@ type Store struct {
 
 // New returns a store; it does not connect.
 func New(cfg Config) *Store {
+	if cfg.Partitions <= 0 {
+		cfg.Partitions = Partitions
+	}
 	if cfg.Replication == 0 {
 		cfg.Replication = -1
 	}
