@@ -27,10 +27,10 @@ func TestSettingsOutrankRoleAndDatabase(t *testing.T) {
 			d.exec("ALTER ROLE " + cfg.User + " SET transaction_timeout = '7s'")
 		}
 		const values = `SELECT concat_ws('|', '2024-03-10 01:02:03+00'::timestamptz, '2024-12-31'::date, '1 year 2 days'::interval,
-			0.1::float8 + 0.2::float8, '\x00ff'::bytea, 12.5::money, 'naïve €', format_type('pg_class'::regclass::oid, null), current_setting('search_path'),
+			0.1::float8 + 0.2::float8, '\x00ff'::bytea, 12.5::money, 'naïve €', format_type('information_schema.sql_identifier'::regtype, null), current_setting('search_path'),
 			current_setting('statement_timeout'), current_setting('lock_timeout'), current_setting('idle_session_timeout'),
 			current_setting('idle_in_transaction_session_timeout'), coalesce(current_setting('transaction_timeout', true), '0'), current_setting('application_name'))`
-		const want = `2024-03-10 01:02:03+00|2024-12-31|1 year 2 days|0.30000000000000004|\x00ff|$12.50|naïve €|`
+		const want = `2024-03-10 01:02:03+00|2024-12-31|1 year 2 days|0.30000000000000004|\x00ff|$12.50|naïve €|information_schema.sql_identifier`
 		const end = `|pg_catalog|0|0|0|0|0|tidemark`
 		var got string
 		if err := connect(t, d.ctx, cfg).QueryRow(d.ctx, values).Scan(&got); err != nil {

@@ -50,6 +50,9 @@ func connectError(cfg ConnConfig, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("connect to PostgreSQL at %s: %w", cfg.address(), context.Canceled)
 	}
+	if cfg.SSLMode == "" {
+		cfg.SSLMode = "prefer"
+	}
 	if reason := tlsReason(cfg, err); reason != "" {
 		return connectors.Refuse(fmt.Errorf("connect to PostgreSQL at %s with sslmode %s: %s", cfg.address(), cfg.SSLMode, reason))
 	}
