@@ -1,0 +1,263 @@
+package assembly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/offsets/kafkastore"
+	"github.com/tidemark-cdc/tidemark/pipeline"
+	"github.com/tidemark-cdc/tidemark/pipeline/encode"
+	"github.com/tidemark-cdc/tidemark/pipeline/kafkaconf"
+	"github.com/tidemark-cdc/tidemark/pipeline/sink"
+	"github.com/tidemark-cdc/tidemark/schema/registry"
+)
+
+// parts are the clients of one connector.
+type parts struct {
+	c        *Connector
+	produce  []kgo.Opt
+	admin    []kgo.Opt
+	consume  []kgo.Opt
+	topics   *sink.Topics
+	registry *registry.Client
+	store    *kafkastore.Store
+	report   connectors.Reporter
+	log      *slog.Logger
+}
+
+func (c *Connector) open(log *slog.Logger, report connectors.Reporter) (*parts, error) {
+	p := &parts{c: c, report: report, log: log}
+	var err error
+	for _, use := range []struct {
+		opts             *[]kgo.Opt
+		worker, override string
+	}{
+		{&p.produce, kafkaconf.Producer, "producer.override."},
+		{&p.consume, kafkaconf.Consumer, "consumer.override."},
+		{&p.admin, kafkaconf.Admin, "admin.override."},
+	} {
+		if *use.opts, err = options(c.kafkaProperties(use.worker, use.override)); err != nil {
+			return nil, connectors.Refuse(err)
+		}
+	}
+	if p.registry, err = registryClient(c.worker.Config, c.Config); err != nil {
+		return nil, connectors.Refuse(err)
+	}
+	creation := c.creation
+	if !c.worker.Config.Bool("topic.creation.enable") {
+		creation = sink.Creation{}
+	}
+	if p.topics, err = sink.NewTopics(sink.TopicsConfig{Opts: p.admin, Creation: creation}); err != nil {
+		p.registry.Close()
+		return nil, err
+	}
+	p.store = kafkastore.New(kafkastore.Config{
+		Topic: c.offsetsTopic(), Connector: c.Name(), Opts: p.consume,
+		Replication:        int16(c.worker.Config.Int("offset.storage.replication.factor")),
+		Partitions:         int32(c.worker.Config.Int("offset.storage.partitions")),
+		TransactionTimeout: c.Config.Millis("transaction.timeout.ms"),
+		Report:             report,
+		Warn:               func(s string) { log.Warn(s) },
+	})
+	return p, nil
+}
+
+func (p *parts) close() {
+	p.topics.Close()
+	p.registry.Close()
+}
+
+// kafkaProperties are the worker's for a use, overridden by the connector's.
+func (c *Connector) kafkaProperties(use, override string) map[string]string {
+	props := kafkaconf.Properties(c.worker.Config, use)
+	for name, value := range c.Config.WithPrefix(override) {
+		if c.Config.IsSet(override + name) {
+			props[name] = value
+		}
+	}
+	return props
+}
+
+func (p *parts) newSink() (pipeline.Sink, error) {
+	cfg := p.c.Config
+	s, err := sink.New(sink.Config{
+		Opts: p.produce, Mode: sink.Mode(cfg.String("delivery.mode")),
+		TransactionalID:    p.c.TransactionalID(),
+		TransactionTimeout: cfg.Millis("transaction.timeout.ms"),
+		OffsetsTopic:       p.c.offsetsTopic(), Connector: p.c.Name(),
+		Compression: cfg.String("compression.type"), MaxRequestSize: int32(cfg.Int("max.request.size")),
+		MaxMessageBytes: p.topics.MaxMessageBytes, MaxBufferedBytes: int(cfg.Int("memory.budget.bytes")),
+		Pause:  linger(cfg),
+		Report: p.report,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return preparedSink{Sink: s, prepare: p.prepare}, nil
+}
+
+func linger(cfg connectors.Config) time.Duration {
+	if d := cfg.Millis("transaction.linger.ms"); d > 0 {
+		return d
+	}
+	return -1
+}
+
+// preparedSink checks the internal topics before it fences: a transaction needs them.
+type preparedSink struct {
+	pipeline.Sink
+	prepare func(context.Context) error
+}
+
+func (s preparedSink) Fence(ctx context.Context) error {
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	return s.Sink.Fence(ctx)
+}
+
+func (p *parts) prepare(ctx context.Context) error {
+	warnings, err := p.store.Ensure(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		p.log.Warn(w)
+	}
+	return p.ensureGenerations(ctx)
+}
+
+// ensureGenerations creates the topic of activation records: one partition, compacted, kept for ever.
+func (p *parts) ensureGenerations(ctx context.Context) error {
+	cl, err := kgo.NewClient(p.admin...)
+	if err != nil {
+		return connectors.Refuse(err)
+	}
+	defer cl.Close()
+	topic := p.c.generationsTopic()
+	compact, forever := "compact", "-1"
+	resp, err := kadm.NewClient(cl).CreateTopic(ctx, 1, p.replication(), map[string]*string{"cleanup.policy": &compact, "retention.ms": &forever}, topic)
+	if err == nil {
+		err = resp.Err
+	}
+	if err == nil || errors.Is(err, kerr.TopicAlreadyExists) {
+		return nil
+	}
+	if errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed) {
+		listed, lerr := kadm.NewClient(cl).ListTopics(ctx, topic)
+		if lerr == nil && listed.Has(topic) && listed[topic].Err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("create topic %s: %w", topic, kafkastore.Explain(err, topic, "CREATE"))
+}
+
+func (p *parts) replication() int16 {
+	if n, err := strconv.ParseInt(p.c.Config.String("topic.creation.default.replication.factor"), 10, 16); err == nil && n != 0 {
+		return int16(n)
+	}
+	return -1
+}
+
+func (p *parts) encoder() (*encode.Encoder, error) {
+	cfg := p.c.Config
+	return encode.New(encode.Config{
+		Prefix: cfg.String("topic.prefix"), Server: cfg.String("topic.prefix"), Overrides: p.c.naming,
+		Tombstones: cfg.Bool("tombstones.on.delete"), Deletes: cfg.Bool("deletes.on.delete"),
+		MetadataPrefix: cfg.String("metadata.field.prefix"),
+		Registry:       p.registry, Topics: p.topics, MaxRequestSize: int(cfg.Int("max.request.size")),
+	})
+}
+
+// Run streams until the context ends or an error stops the connector for good.
+func (c *Connector) Run(ctx context.Context, log *slog.Logger, report connectors.Reporter) error {
+	p, err := c.open(log, report)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	enc, err := p.encoder()
+	if err != nil {
+		return connectors.Refuse(err)
+	}
+	who := c.identity()
+	return pipeline.Run(ctx, pipeline.Config{
+		NewSource:        func() (connectors.Source, error) { return c.engine.source(c.Config, who, log, report) },
+		NewSink:          p.newSink,
+		Encoder:          enc,
+		Store:            p.store,
+		Generations:      sink.NewGenerations(p.consume, enc.Topic),
+		Server:           who.server,
+		Connector:        who.connector,
+		Group:            who.group,
+		GenerationsTopic: c.generationsTopic(),
+		MemoryBudget:     int(c.Config.Int("memory.budget.bytes")),
+		GroupRecords:     int(c.Config.Int("transaction.max.records")),
+		GroupBytes:       int(c.Config.Int("transaction.max.bytes")),
+		Linger:           linger(c.Config),
+		LazyInterval:     10 * time.Second,
+		BackoffMax:       c.Config.Millis("retry.backoff.max.ms"),
+		Report:           report,
+		Log:              log,
+	})
+}
+
+// Stored reads the stored offsets without fencing a worker that may run.
+func (c *Connector) Stored(ctx context.Context) ([]offsets.Entry, error) {
+	p, err := c.open(slog.New(slog.DiscardHandler), func(connectors.State) {})
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	if err := kafkaconf.Reach(ctx, p.consume); err != nil {
+		return nil, err
+	}
+	return p.store.Load(ctx)
+}
+
+// admin runs an operation that fences first.
+func (c *Connector) admin(ctx context.Context, run func(pipeline.Admin) error) error {
+	p, err := c.open(slog.New(slog.DiscardHandler), func(connectors.State) {})
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if err := kafkaconf.Reach(ctx, p.produce); err != nil {
+		return err
+	}
+	s, err := p.newSink()
+	if err != nil {
+		return err
+	}
+	who := c.identity()
+	err = run(pipeline.Admin{Sink: s, Store: p.store, Server: who.server, Connector: who.connector, Group: who.group, GenerationsTopic: c.generationsTopic()})
+	return errors.Join(err, s.Close(context.WithoutCancel(ctx)))
+}
+
+// ResetOffsets removes the stream's boundary and its tables' state and returns what was removed.
+func (c *Connector) ResetOffsets(ctx context.Context) (removed []offsets.Entry, err error) {
+	err = c.admin(ctx, func(a pipeline.Admin) error {
+		removed, err = a.Reset(ctx)
+		return err
+	})
+	return removed, err
+}
+
+// SetOffset sets the stream's boundary and begins the next generation at start; 0 where the next start numbers it.
+func (c *Connector) SetOffset(ctx context.Context, boundary offsets.Object, start string) (generation int64, err error) {
+	err = c.admin(ctx, func(a pipeline.Admin) error {
+		generation, err = a.Set(ctx, boundary, start)
+		return err
+	})
+	return generation, err
+}

@@ -1,0 +1,150 @@
+package assembly
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/config"
+	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/pipeline/kafkaconf"
+	"github.com/tidemark-cdc/tidemark/schema/registry"
+)
+
+// Worker is a checked worker configuration.
+type Worker struct {
+	Path   string
+	Config connectors.Config
+}
+
+// ProblemsError is a configuration with problems, all of them.
+type ProblemsError struct {
+	Where    string // file
+	Problems []connectors.Problem
+}
+
+func (e *ProblemsError) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	if len(lines) == 1 {
+		return e.Where + ": " + lines[0]
+	}
+	return fmt.Sprintf("%s has %d problems:\n  %s", e.Where, len(lines), strings.Join(lines, "\n  "))
+}
+
+// LoadWorker reads and checks a worker file.
+func LoadWorker(path string) (*Worker, error) {
+	raw, err := load(path)
+	if err != nil {
+		return nil, err
+	}
+	return NewWorker(path, raw)
+}
+
+// LoadWorkerOver reads a worker file, if path is not empty, with some properties replaced.
+func LoadWorkerOver(path string, over map[string]string) (*Worker, error) {
+	raw := map[string]string{}
+	if path != "" {
+		var err error
+		if raw, err = load(path); err != nil {
+			return nil, err
+		}
+	} else {
+		path = "the command line"
+	}
+	maps.Copy(raw, over)
+	return NewWorker(path, raw)
+}
+
+// NewWorker checks a worker's properties; path names them in errors.
+func NewWorker(path string, raw map[string]string) (*Worker, error) {
+	cfg, problems := WorkerSpec().Parse(raw)
+	if len(problems) > 0 {
+		return nil, &ProblemsError{path, problems}
+	}
+	return &Worker{Path: path, Config: cfg}, nil
+}
+
+func load(path string) (map[string]string, error) {
+	raw, err := config.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := config.Resolve(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return resolved, nil
+}
+
+// GroupID returns the worker's group.id.
+func (w *Worker) GroupID() string { return w.Config.String("group.id") }
+
+// KafkaOptions returns the client options for a use: kafkaconf.Producer, Consumer or Admin.
+func (w *Worker) KafkaOptions(use string) ([]kgo.Opt, error) {
+	return options(kafkaconf.Properties(w.Config, use))
+}
+
+func options(props map[string]string) ([]kgo.Opt, error) {
+	opts, err := kafkaconf.Options(props)
+	if err != nil {
+		return nil, err
+	}
+	return opts, nil
+}
+
+// Registry returns a client of the worker's schema registry.
+func (w *Worker) Registry() (*registry.Client, error) {
+	return registryClient(w.Config, connectors.Config{})
+}
+
+// registryClient builds the client from the worker's properties, overridden by the connector's;
+// a converter's property goes before the plain one.
+func registryClient(worker, connector connectors.Config) (*registry.Client, error) {
+	get := func(name string) string {
+		for _, cfg := range []connectors.Config{connector, worker} {
+			for _, prefix := range []string{"value.converter.", "key.converter.", ""} {
+				if cfg.IsSet(prefix+name) && cfg.String(prefix+name) != "" {
+					return cfg.String(prefix + name)
+				}
+			}
+		}
+		return worker.String(name)
+	}
+	urls := strings.FieldsFunc(get("schema.registry.url"), func(r rune) bool { return r == ',' || r == ' ' })
+	if len(urls) == 0 {
+		return nil, errors.New("schema.registry.url is missing; Avro needs a schema registry, such as http://localhost:8081")
+	}
+	rc := registry.Config{
+		URLs:         urls,
+		BearerToken:  get("bearer.auth.token"),
+		AutoRegister: !strings.EqualFold(get("auto.register.schemas"), "false"),
+	}
+	if info := get("basic.auth.user.info"); info != "" {
+		user, password, ok := strings.Cut(info, ":")
+		if !ok {
+			return nil, errors.New("basic.auth.user.info is not user:password")
+		}
+		rc.Username, rc.Password = user, password
+	}
+	if file := get("schema.registry.ssl.truststore.location"); file != "" {
+		pem, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("schema.registry.ssl.truststore.location: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("schema.registry.ssl.truststore.location: %s holds no PEM certificate", file)
+		}
+		rc.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	return registry.New(rc)
+}

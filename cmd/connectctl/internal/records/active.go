@@ -1,0 +1,109 @@
+package records
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemark-cdc/tidemark/offsets/kafkastore"
+)
+
+// Active is the set of generations that count: the newest activated baseline generation and every
+// activated later one; all where nothing was activated. While no baseline was activated, every
+// activated generation counts.
+type Active struct {
+	known     bool
+	activated map[int64]bool // generation: baseline
+	from      int64          // newest baseline
+}
+
+// Contains reports whether a generation is active.
+func (a Active) Contains(generation int64) bool {
+	if !a.known {
+		return true
+	}
+	_, ok := a.activated[generation]
+	return ok && generation >= a.from
+}
+
+func (a *Active) add(value []byte) error {
+	var v struct {
+		Gen      int64 `json:"gen"`
+		Baseline bool  `json:"baseline"`
+	}
+	if err := json.Unmarshal(value, &v); err != nil || v.Gen < 1 {
+		return errors.New("activation record is not {\"gen\":…,\"start\":…,\"baseline\":…}")
+	}
+	if a.activated == nil {
+		a.activated = map[int64]bool{}
+	}
+	a.known, a.activated[v.Gen] = true, v.Baseline
+	if v.Baseline {
+		a.from = max(a.from, v.Gen)
+	}
+	return nil
+}
+
+// ReadActive reads the activation records of the topics' stream: from the named topic, or where
+// that is empty from <prefix>.__generations, the prefix being the longest one of the topics' names that has such a topic.
+func ReadActive(ctx context.Context, opts []kgo.Opt, adm *kadm.Client, topics []string, generations string) (Active, error) {
+	var a Active
+	all, err := adm.ListTopics(ctx)
+	if err != nil {
+		return a, fmt.Errorf("list topics: %w", err)
+	}
+	if generations == "" {
+		generations = generationsTopic(topics, all.Has)
+	} else if !all.Has(generations) {
+		return a, fmt.Errorf("no such topic at the broker: %s", generations)
+	}
+	if generations == "" {
+		return a, nil
+	}
+	ranges, err := kafkastore.Ranges(ctx, adm, generations)
+	if err != nil {
+		return a, err
+	}
+	stable, err := adm.ListCommittedOffsets(ctx, generations)
+	if err != nil {
+		return a, fmt.Errorf("list offsets: %w", err)
+	}
+	for p, r := range ranges[generations] {
+		if end, ok := stable.Lookup(generations, p); ok {
+			r.To = end.Offset
+			ranges[generations][p] = r
+		}
+	}
+	var bad error
+	waits := 0
+	err = kafkastore.Read(ctx, opts, ranges, func(r *kgo.Record) {
+		if r.Value != nil && bad == nil {
+			bad = a.add(r.Value)
+		}
+	}, func(context.Context, map[string]map[int32]kafkastore.Range) error {
+		if waits++; waits > 30 {
+			return errors.New("the broker sent nothing for 30 s")
+		}
+		return nil
+	})
+	if err = errors.Join(err, bad); err != nil {
+		return a, fmt.Errorf("read %s: %w", generations, err)
+	}
+	return a, nil
+}
+
+func generationsTopic(topics []string, has func(string) bool) string {
+	for _, t := range topics {
+		for i := strings.LastIndexByte(t, '.'); i > 0; i = strings.LastIndexByte(t[:i], '.') {
+			if name := t[:i] + ".__generations"; has(name) {
+				return name
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/assembly"
+	"github.com/tidemark-cdc/tidemark/connectors"
+)
+
+func newRunCommand() *cobra.Command {
+	var logFormat string
+	cmd := &cobra.Command{
+		Use:   "run WORKER CONNECTOR...",
+		Short: "Run connectors in this process",
+		Long: `Runs the connectors until a signal ends it or every one of them has stopped. A signal commits what is complete, acknowledges it
+and ends with 128 plus the signal's number. A connector that blocks, is refused or is fenced stops with one sentence and does not
+start again; others go on. The exit code is that of the first one that stopped: 3 blocked, 4 fenced, 5 refused.`,
+		Args: atLeast(2, "a worker file and one or more connector files"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			handler, err := logHandler(logFormat)
+			if err != nil {
+				return err
+			}
+			w, err := assembly.LoadWorker(args[0])
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			all, err := loadAll(w, args[1:])
+			if err != nil {
+				return &exitError{exitUsage, err}
+			}
+			return runAll(cmd.Context(), slog.New(handler), all)
+		},
+	}
+	cmd.Flags().StringVar(&logFormat, "log-format", "text", "text or json, to standard error")
+	return cmd
+}
+
+func logHandler(format string) (slog.Handler, error) {
+	switch strings.ToLower(format) {
+	case "text":
+		return slog.NewTextHandler(os.Stderr, nil), nil
+	case "json":
+		return slog.NewJSONHandler(os.Stderr, nil), nil
+	}
+	return nil, usageError("--log-format %q is not one of text, json", format)
+}
+
+// loadAll loads the connectors and refuses two that would fence or overwrite each other.
+func loadAll(w *assembly.Worker, paths []string) ([]*assembly.Connector, error) {
+	var all []*assembly.Connector
+	var problems []error
+	names := map[string]string{}
+	for _, path := range paths {
+		c, err := assembly.LoadConnector(w, path)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		if other, ok := names[c.Name()]; ok {
+			problems = append(problems, fmt.Errorf("%s and %s have the same name %q; give each connector its own", other, path, c.Name()))
+		}
+		names[c.Name()] = path
+		all = append(all, c)
+	}
+	return all, errors.Join(problems...)
+}
+
+// runAll runs the connectors side by side and returns the first error.
+func runAll(ctx context.Context, log *slog.Logger, all []*assembly.Connector) error {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var first error
+	for _, c := range all {
+		wg.Go(func() {
+			clog := log.With("connector", c.Name())
+			report := func(s connectors.State) {
+				if s.Reason == "" {
+					clog.Info("state", "state", s.Name)
+				} else {
+					clog.Warn("state", "state", s.Name, "reason", s.Reason)
+				}
+			}
+			err := c.Run(ctx, clog, report)
+			if err == nil {
+				return
+			}
+			err = classError(fmt.Errorf("connector %s: %w", c.Name(), err))
+			mu.Lock()
+			defer mu.Unlock()
+			if first == nil {
+				first = err
+			} else {
+				fmt.Fprintf(os.Stderr, "connectctl: %v\n", err)
+			}
+		})
+	}
+	wg.Wait()
+	if first == nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return first
+}
