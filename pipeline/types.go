@@ -101,3 +101,12 @@ type Store interface {
 type Generations interface {
 	Highest(ctx context.Context, tables []*schema.Table) (int64, error)
 }
+
+// TopicInfo is what a record's place in a topic depends on.
+type TopicInfo struct {
+	Partitions           int32
+	MaxMessageBytes      int    // max.message.bytes: largest batch the topic takes; 0 where it may not be read
+	CleanupPolicy        string // cleanup.policy; empty where it may not be read
+	TimestampBeforeMaxMs int64  // message.timestamp.before.max.ms: how far in the past a record's time may be
+	TimestampAfterMaxMs  int64  // message.timestamp.after.max.ms: how far in the future
+}

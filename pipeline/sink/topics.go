@@ -15,16 +15,11 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/offsets/kafkastore"
+	"github.com/tidemark-cdc/tidemark/pipeline"
 )
 
 // TopicInfo is what the pipeline must know of a data topic.
-type TopicInfo struct {
-	Partitions           int32
-	MaxMessageBytes      int    // max.message.bytes: largest batch the topic takes; 0 where it may not be read
-	CleanupPolicy        string // cleanup.policy; empty where it may not be read
-	TimestampBeforeMaxMs int64  // message.timestamp.before.max.ms: how far in the past a record's time may be
-	TimestampAfterMaxMs  int64  // message.timestamp.after.max.ms: how far in the future
-}
+type TopicInfo = pipeline.TopicInfo
 
 // TopicsConfig configures Topics.
 type TopicsConfig struct {

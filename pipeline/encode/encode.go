@@ -1,0 +1,233 @@
+// Package encode turns changes into Kafka records.
+//
+// The flat format: the key is the Avro record of the key columns, the value that of the row and
+// its metadata, both in Confluent's wire format. Every record has the headers __pos, __seq, __gen and __op,
+// the create half of a key change also __old_key, the old key's bytes. A delete is a record of
+// the old image and a tombstone. A keyless table has a null key, partition 0 and no tombstones.
+package encode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/pipeline"
+	"github.com/tidemark-cdc/tidemark/schema"
+	"github.com/tidemark-cdc/tidemark/schema/avro"
+	"github.com/tidemark-cdc/tidemark/schema/registry"
+)
+
+// The headers.
+const (
+	HeaderPos    = "__pos"     // commit position, compact JSON
+	HeaderSeq    = "__seq"     // ordinal of the change in its commit group, ASCII decimal
+	HeaderGen    = "__gen"     // generation, ASCII decimal
+	HeaderOp     = "__op"      // c, u or d
+	HeaderOldKey = "__old_key" // key before a key change, in wire format
+)
+
+// Encoder implements pipeline.Encoder for the flat format. It is used by one goroutine.
+type Encoder struct {
+	cfg Config
+	now func() time.Time
+	ops map[connectors.Op][]byte
+
+	generation int64
+	genText    []byte
+	stored     map[string]offsets.TableState // by qualified name, as loaded
+	tables     map[string]*table             // by qualified name
+	topics     map[string]string             // qualified name by topic
+	plans      map[*schema.Table]*plan
+	last       *plan
+	meta       avro.Meta
+}
+
+var _ pipeline.Encoder = (*Encoder)(nil)
+
+// New returns an encoder; it does not connect.
+func New(cfg Config) (*Encoder, error) {
+	switch {
+	case cfg.Prefix == "":
+		return nil, connectors.Refuse(errors.New("topic.prefix is missing"))
+	case !cfg.Tombstones && !cfg.Deletes:
+		return nil, connectors.Refuse(errNoDeletes)
+	case cfg.Registry == nil || cfg.Topics == nil:
+		return nil, connectors.Refuse(errors.New("an encoder needs a registry and topics"))
+	}
+	if cfg.Server == "" {
+		cfg.Server = cfg.Prefix
+	}
+	if cfg.MaxRequestSize == 0 {
+		cfg.MaxRequestSize = defaultMaxRequestSize
+	}
+	ops := map[connectors.Op][]byte{}
+	for _, op := range []connectors.Op{connectors.OpCreate, connectors.OpUpdate, connectors.OpDelete} {
+		ops[op] = []byte{byte(op)}
+	}
+	return &Encoder{cfg: cfg, now: time.Now, ops: ops}, nil
+}
+
+// Encode appends the records of b.Changes[from:] until c is full; see pipeline.Encoder. A change
+// that cannot be encoded blocks, naming transaction, table and column, never a value.
+func (e *Encoder) Encode(ctx context.Context, c *pipeline.Chunk, b *connectors.Batch, from, limit int) (int, error) {
+	if from >= len(b.Changes) {
+		return from, nil
+	}
+	tx := transaction{pos: span(c, func(buf []byte) []byte { return append(buf, b.Tx.Pos...) })}
+	e.meta = avro.Meta{Pos: b.Tx.Pos, Gen: e.generation, TsMicros: b.Tx.CommitTime}
+	now := e.now().UnixMilli()
+	for ; from < len(b.Changes); from++ {
+		change := &b.Changes[from]
+		p := e.last
+		if p == nil || p.table != change.Table {
+			var err error
+			if p, err = e.use(ctx, change.Table); err != nil {
+				return from, fmt.Errorf("transaction %s, change %d: %w", b.Tx.Pos, change.Seq, err)
+			}
+			e.announce(c, p)
+			e.last = p
+			tx.of = nil
+		}
+		if tx.of != p {
+			tx.of, tx.timestamp = p, clamp(b.Tx.CommitTime, now, &p.of.info)
+		}
+		if err := e.change(c, p, change, &tx); err != nil {
+			return from, connectors.Block(fmt.Errorf("transaction %s, change %d: %w", b.Tx.Pos, change.Seq, err))
+		}
+		if c.Size() >= limit {
+			return from + 1, nil
+		}
+	}
+	return from, nil
+}
+
+// transaction is what the changes of one call share.
+type transaction struct {
+	pos       []byte
+	timestamp int64
+	of        *plan // whose topic the timestamp was clamped for
+}
+
+// announce appends the table's entry where it is not stored like this.
+func (e *Encoder) announce(c *pipeline.Chunk, p *plan) {
+	state := e.state(p)
+	if state == p.of.stored {
+		return
+	}
+	p.of.stored = state
+	c.Entries = append(c.Entries, offsets.Entry{Partition: offsets.TablePartition(e.cfg.Server, state.Name), Offset: state.Object()})
+}
+
+// change appends one change: a record, for a delete what is published of it.
+func (e *Encoder) change(c *pipeline.Chunk, p *plan, change *connectors.Change, tx *transaction) error {
+	row := change.After
+	if change.Op == connectors.OpDelete {
+		row = change.Before
+	}
+	r := pipeline.Record{Topic: p.of.topic, Timestamp: tx.timestamp}
+	if p.key != nil {
+		key, err := e.appendKey(c, p, row)
+		if err != nil {
+			return err
+		}
+		r.Key, r.Partition = key, offsets.KafkaPartition(key, p.of.info.Partitions)
+	}
+	if err := e.headers(c, p, change, tx, &r); err != nil {
+		return err
+	}
+	if change.Op != connectors.OpDelete || e.cfg.Deletes || p.key == nil {
+		at := len(c.Buf)
+		e.meta.Op, e.meta.Seq = byte(change.Op), change.Seq
+		c.Buf = registry.AppendHeader(c.Buf, p.valueID)
+		buf, err := p.value.AppendValue(c.Buf, row, &e.meta)
+		if err != nil {
+			return err
+		}
+		c.Buf = buf
+		r.Value = c.Buf[at:len(c.Buf):len(c.Buf)]
+		if size := recordSize(&r); size > p.limit {
+			return fmt.Errorf("the record of table %s for topic %s has %d bytes: raise %s, or exclude the large column", p.table.QualifiedName(), p.of.topic, size, p.limitCause)
+		}
+		c.Records = append(c.Records, r)
+	}
+	if change.Op == connectors.OpDelete && e.cfg.Tombstones && p.key != nil {
+		r.Value = nil
+		c.Records = append(c.Records, r)
+	}
+	return nil
+}
+
+func (e *Encoder) appendKey(c *pipeline.Chunk, p *plan, row schema.Row) ([]byte, error) {
+	at := len(c.Buf)
+	c.Buf = registry.AppendHeader(c.Buf, p.of.keyID)
+	buf, err := p.key.AppendKey(c.Buf, row)
+	if err != nil {
+		return nil, err
+	}
+	c.Buf = buf
+	return c.Buf[at:len(c.Buf):len(c.Buf)], nil
+}
+
+// headers appends the record's headers.
+func (e *Encoder) headers(c *pipeline.Chunk, p *plan, change *connectors.Change, tx *transaction, r *pipeline.Record) error {
+	at := len(c.Buf)
+	c.Buf = strconv.AppendInt(c.Buf, change.Seq, 10)
+	seq := c.Buf[at:len(c.Buf):len(c.Buf)]
+	from := len(c.Headers)
+	c.Headers = append(c.Headers,
+		pipeline.Header{Key: HeaderPos, Value: tx.pos}, pipeline.Header{Key: HeaderSeq, Value: seq},
+		pipeline.Header{Key: HeaderGen, Value: e.genText}, pipeline.Header{Key: HeaderOp, Value: e.ops[change.Op]})
+	if change.OldKey != nil && p.key != nil {
+		old, err := e.appendKey(c, p, change.OldKey)
+		if err != nil {
+			return err
+		}
+		c.Headers = append(c.Headers, pipeline.Header{Key: HeaderOldKey, Value: old})
+	}
+	r.Headers = c.Headers[from:len(c.Headers):len(c.Headers)]
+	return nil
+}
+
+// span appends to the chunk's buffer and returns what was appended.
+func span(c *pipeline.Chunk, add func([]byte) []byte) []byte {
+	at := len(c.Buf)
+	c.Buf = add(c.Buf)
+	return c.Buf[at:len(c.Buf):len(c.Buf)]
+}
+
+// recordSize is at least what a record batch with only this record takes, before compression:
+// the batch's head of 61 bytes, and lengths as the longest varints they can be.
+//
+// Format: https://kafka.apache.org/documentation/#recordbatch
+func recordSize(r *pipeline.Record) int {
+	const batch, record, header = 61, 5 + 1 + 10 + 5 + 5 + 5 + 5, 5 + 5
+	n := batch + record + len(r.Key) + len(r.Value)
+	for i := range r.Headers {
+		n += header + len(r.Headers[i].Key) + len(r.Headers[i].Value)
+	}
+	return n
+}
+
+// clockMargin keeps a clamped timestamp inside the limit when the broker's clock is ahead or the record waits.
+const clockMargin = int64(10 * 60 * 1000)
+
+// clamp returns a commit time as the topic takes it, in milliseconds: no further from now than
+// its limits (KIP-1030), which refuse the record otherwise.
+func clamp(micros, now int64, info *pipeline.TopicInfo) int64 {
+	ms := micros / 1000
+	if micros%1000 < 0 {
+		ms--
+	}
+	if before := info.TimestampBeforeMaxMs; before > 0 && before < math.MaxInt64-clockMargin {
+		ms = max(ms, now-before+min(clockMargin, before/2))
+	}
+	if after := info.TimestampAfterMaxMs; after > 0 && after < math.MaxInt64-now {
+		ms = min(ms, now+after-min(clockMargin, after/2))
+	}
+	return max(ms, 0) // the broker takes no negative time
+}

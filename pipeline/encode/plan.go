@@ -1,0 +1,215 @@
+package encode
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/pipeline"
+	"github.com/tidemark-cdc/tidemark/schema"
+	"github.com/tidemark-cdc/tidemark/schema/avro"
+	"github.com/tidemark-cdc/tidemark/schema/registry"
+)
+
+// table is what stays the same for a table within a start, whatever its versions.
+type table struct {
+	topic   string
+	info    pipeline.TopicInfo
+	keyID   int
+	keyText string // key schema; empty where keyless
+	stored  offsets.TableState
+	plan    *plan // of the newest version
+}
+
+// plan encodes the rows of one version of a table.
+type plan struct {
+	table      *schema.Table
+	of         *table
+	key        *avro.Plan // nil where keyless
+	value      *avro.Plan
+	valueID    int
+	limit      int    // largest record in bytes
+	limitCause string // what to raise where a record is larger
+}
+
+// Prepare checks names, topics and keys of the tables before anything is read, and forgets what the last start has written.
+func (e *Encoder) Prepare(ctx context.Context, generation int64, tables []*schema.Table, stored []offsets.Entry) error {
+	e.generation = generation
+	e.genText = fmt.Appendf(nil, "%d", generation)
+	e.tables, e.plans, e.topics, e.last = map[string]*table{}, map[*schema.Table]*plan{}, map[string]string{}, nil
+	e.stored = map[string]offsets.TableState{}
+	for _, s := range stored {
+		if kind, _ := s.Partition.Text("kind"); kind != "table" || s.Offset == nil {
+			continue
+		}
+		state, err := offsets.TableStateFrom(s.Offset)
+		if err != nil {
+			return connectors.Refuse(err)
+		}
+		e.stored[state.Name] = state
+	}
+	for _, t := range tables { // names first: they need no server, and all are told before any topic is made
+		if err := e.checkNames(t); err != nil {
+			return connectors.Refuse(err)
+		}
+		e.topics[e.Topic(t)] = t.QualifiedName()
+	}
+	for _, t := range tables {
+		e.cfg.Topics.Forget(e.Topic(t))
+		if _, err := e.open(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Encoder) checkNames(t *schema.Table) error {
+	if err := avro.CheckNames(t, e.options(t)); err != nil {
+		return err
+	}
+	return e.checkTopic(t, e.Topic(t))
+}
+
+func (e *Encoder) options(t *schema.Table) avro.Options {
+	return avro.Options{Namespace: avro.Namespace(e.cfg.Prefix, t.Namespace, t.Name), MetadataPrefix: e.cfg.MetadataPrefix}
+}
+
+// open makes a table known: its topic exists and takes its records, its key schema has its id,
+// and both are what they were when the generation first used the table.
+func (e *Encoder) open(ctx context.Context, t *schema.Table) (*table, error) {
+	name := t.QualifiedName()
+	of := &table{topic: e.Topic(t), stored: e.stored[name]}
+	var err error
+	if of.info, err = e.cfg.Topics.Ensure(ctx, of.topic); err != nil {
+		return nil, err
+	}
+	if len(t.Key) == 0 {
+		if strings.Contains(of.info.CleanupPolicy, "compact") {
+			return nil, connectors.Refuse(fmt.Errorf("table %s has no key, and its topic %s is compacted: its records have no key to be kept by; set cleanup.policy=delete on the topic, or give the table a key (primary key, replica identity or message.key.columns)", name, of.topic))
+		}
+	} else {
+		key, err := avro.CompileKey(t, e.options(t))
+		if err != nil {
+			return nil, connectors.Block(fmt.Errorf("key of table %s: %w", name, err))
+		}
+		of.keyText = key.Schema()
+		if of.keyID, err = e.resolve(ctx, registry.KeySubject(of.topic), of.keyText); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.checkDrift(t, of); err != nil {
+		return nil, err
+	}
+	e.tables[name] = of
+	e.topics[of.topic] = name
+	return of, nil
+}
+
+// checkDrift compares with the entry of this generation: keys must go on to the same partitions as the same bytes.
+func (e *Encoder) checkDrift(t *schema.Table, of *table) error {
+	was := of.stored
+	if was.Generation != e.generation {
+		return nil
+	}
+	const out = "keys would be scattered within the generation; undo it, or reset the connector for a new generation"
+	switch {
+	case was.Topic != of.topic:
+		return connectors.Refuse(fmt.Errorf("table %s was published to topic %s in this generation, now to %s: set topic.prefix and topic.naming.overrides back, or reset the connector for a new generation", was.Name, was.Topic, of.topic))
+	case was.Partitions != int64(of.info.Partitions):
+		return connectors.Block(fmt.Errorf("topic %s of table %s has %d partitions, it had %d: %s", of.topic, was.Name, of.info.Partitions, was.Partitions, out))
+	case was.KeySchemaID != int64(of.keyID):
+		return connectors.Block(fmt.Errorf("the key schema of table %s (%s %s) has id %d, it had %d (%s %s): %s", was.Name, keyColumns(t), t.KeyTypes(), of.keyID, was.KeySchemaID, was.KeyColumns, was.KeyTypes, out))
+	}
+	return nil
+}
+
+// use returns the plan of a table version at its first change.
+func (e *Encoder) use(ctx context.Context, t *schema.Table) (*plan, error) {
+	if p, ok := e.plans[t]; ok {
+		return p, nil
+	}
+	name := t.QualifiedName()
+	if err := e.checkNames(t); err != nil {
+		return nil, connectors.Block(err)
+	}
+	of, ok := e.tables[name]
+	if !ok {
+		var err error
+		if of, err = e.open(ctx, t); err != nil {
+			return nil, blockRefused(err)
+		}
+	}
+	p := &plan{table: t, of: of}
+	if err := p.compile(e, t); err != nil {
+		return nil, connectors.Block(err)
+	}
+	var err error
+	if p.valueID, err = e.resolve(ctx, registry.ValueSubject(of.topic), p.value.Schema()); err != nil {
+		return nil, err
+	}
+	p.limit, p.limitCause = e.cfg.MaxRequestSize, fmt.Sprintf("max.request.size (now %d) and the topic's max.message.bytes", e.cfg.MaxRequestSize)
+	if n := of.info.MaxMessageBytes; n > 0 && n < p.limit {
+		p.limit, p.limitCause = n, fmt.Sprintf("the topic's max.message.bytes (now %d)", n)
+	}
+	if of.plan != nil {
+		delete(e.plans, of.plan.table) // an older version does not come back
+	}
+	of.plan = p
+	e.plans[t] = p
+	return p, nil
+}
+
+// compile makes the Avro plans; the key schema must be the one the table was opened with.
+func (p *plan) compile(e *Encoder, t *schema.Table) (err error) {
+	text := ""
+	if len(t.Key) > 0 {
+		if p.key, err = avro.CompileKey(t, e.options(t)); err != nil {
+			return fmt.Errorf("key of table %s: %w", t.QualifiedName(), err)
+		}
+		text = p.key.Schema()
+	}
+	if text != p.of.keyText {
+		return fmt.Errorf("the key of table %s has changed (now %s %s): its schema is fixed for the generation; undo the change, or reset the connector for a new generation", t.QualifiedName(), keyColumns(t), t.KeyTypes())
+	}
+	if p.value, err = avro.CompileValue(t, e.options(t)); err != nil {
+		return fmt.Errorf("value of table %s: %w", t.QualifiedName(), err)
+	}
+	return nil
+}
+
+// resolve asks for a schema's id and tells what blocks from what is waited for.
+func (e *Encoder) resolve(ctx context.Context, subject, text string) (int, error) {
+	id, err := e.cfg.Registry.Resolve(ctx, subject, text)
+	if err != nil && registry.Blocks(err) {
+		return 0, connectors.Block(err)
+	}
+	return id, err
+}
+
+// blockRefused turns what is refused at a start into a block: found later, it is in the log.
+func blockRefused(err error) error {
+	if connectors.ClassOf(err) == connectors.ClassRefused {
+		return connectors.Block(err)
+	}
+	return err
+}
+
+// state returns the table's entry as of this version.
+func (e *Encoder) state(p *plan) offsets.TableState {
+	t := p.table
+	return offsets.TableState{
+		ID: t.ID, Name: t.QualifiedName(), KeyColumns: keyColumns(t), KeyTypes: t.KeyTypes(), Identity: t.Identity,
+		KeySchemaID: int64(p.of.keyID), Topic: p.of.topic, Partitions: int64(p.of.info.Partitions), Generation: e.generation,
+	}
+}
+
+func keyColumns(t *schema.Table) string {
+	b, err := json.Marshal(t.KeyColumns())
+	if err != nil {
+		return "[]" // strings always marshal
+	}
+	return string(b)
+}
