@@ -107,5 +107,8 @@ func CheckOffset(o offsets.Object, group, connector string) (start string, canon
 	if err != nil {
 		return "", nil, err
 	}
+	if p.AckedLSN == 0 {
+		p.AckedLSN = p.BoundaryLSN // a slot that is behind is moved there by the next start
+	}
 	return catalog.FormatPos(p.BoundaryLSN), p.Object(group, connector), nil
 }
