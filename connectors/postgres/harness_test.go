@@ -262,6 +262,9 @@ func (p *pgtest) until(s *Source, n int) {
 	if !errors.Is(err, errEnough) {
 		p.Fatalf("after %d of %d changes: %v", len(p.lines), n, err)
 	}
+	if err := s.Ack(p.ctx, p.stored); err != nil {
+		p.Fatal(err)
+	}
 }
 
 func jsonNames(names []string) string {

@@ -165,3 +165,23 @@ func TestLostConnections(t *testing.T) {
 		}
 	})
 }
+
+// What the log does not show until a row follows is found by looking at the catalogue.
+func TestDriftWithoutRows(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		p.sql("CREATE TABLE a(id int PRIMARY KEY, n int NOT NULL)", "CREATE TABLE unused(id int PRIMARY KEY)")
+		s := p.open(Options{})
+		p.sql("INSERT INTO a VALUES (1, 1)")
+		p.until(s, 1)
+		st := s.current()
+		p.sql("ALTER TABLE unused REPLICA IDENTITY FULL") // nothing of it was published
+		if err := st.checkCatalogue(p.ctx); err != nil {
+			p.Fatal(err)
+		}
+		p.sql("ALTER TABLE a REPLICA IDENTITY FULL")
+		st.wake(&st.checkDue) // as the timer does
+		err := p.consume(s, func(connectors.Batch, bool) error { return nil })
+		p.wantError(err, connectors.ClassBlock, "replica identity")
+		_ = s.Close(p.ctx)
+	})
+}

@@ -38,8 +38,8 @@ func newSentinel(conn *pgx.Conn) *sentinel {
 
 // run serves until ctx ends or the connection does; it closes the connection.
 func (s *sentinel) run(ctx context.Context) {
-	defer close(s.ended)
 	defer func() {
+		close(s.ended)
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = s.conn.Close(closing)

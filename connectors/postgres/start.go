@@ -135,7 +135,7 @@ func streamError(slot, publication string, err error) error {
 	return fmt.Errorf("read replication stream: %w", err)
 }
 
-var errShutdown = errors.New("the server is shutting down")
+var errShutdown = errors.New("the server is shutting down, or an administrator ended the session")
 
 // publicationYounger is the reason of 14 to 17's error and of 18's warning.
 func publicationYounger(publication string) error {

@@ -22,9 +22,10 @@ import (
 const (
 	checkInterval = time.Minute // between two looks at the catalogue for drift
 	shutdownGrace = time.Second // for a last boundary while the server shuts down
-	maxMerged     = 1000        // empty transactions merged into one boundary
-	xlogHeader    = 25          // Byte1('w'), Int64 start, Int64 end, Int64 clock
-	keepaliveSize = 18          // Byte1('k'), Int64 end, Int64 clock, Byte1 reply requested
+	reasonWait    = 200 * time.Millisecond
+	maxMerged     = 1000 // empty transactions merged into one boundary
+	xlogHeader    = 25   // Byte1('w'), Int64 start, Int64 end, Int64 clock
+	keepaliveSize = 18   // Byte1('k'), Int64 end, Int64 clock, Byte1 reply requested
 )
 
 // stream is an open source. next runs on the caller's goroutine, status and sentinel have their own.
@@ -185,13 +186,17 @@ func (s *stream) explain(ctx context.Context, err error) error {
 	case s.stopping.Load():
 		return connectors.WithClass(connectors.ClassWait, errShutdown)
 	}
-	if errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) {
-		select {
-		case <-s.sentinel.ended:
-			return fmt.Errorf("the connection to the server was lost: %w", s.sentinel.err)
-		default:
-			return fmt.Errorf("the server ended the replication connection: %w", err)
+	// The server's reason may come over the other connection, a moment later.
+	select {
+	case <-s.sentinel.ended:
+		if shuttingDown(s.sentinel.err) {
+			return connectors.WithClass(connectors.ClassWait, errShutdown)
 		}
+		return fmt.Errorf("the connection to the server was lost: %w", s.sentinel.err)
+	case <-time.After(reasonWait):
+	}
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("the server ended the replication connection: %w", err)
 	}
 	return err
 }
