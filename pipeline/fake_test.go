@@ -307,9 +307,10 @@ func (b *broker) config(enc Encoder, adjust func(*sourcetest.Source)) Config {
 }
 
 // tx makes a transaction of n inserts.
-func tx(n int, v string) sourcetest.Tx {
+func tx(n int, v string) sourcetest.Tx { return txOf(sourcetest.Table("a"), n, v) }
+
+func txOf(table *schema.Table, n int, v string) sourcetest.Tx {
 	var t sourcetest.Tx
-	table := sourcetest.Table("a")
 	for i := range n {
 		t.Changes = append(t.Changes, sourcetest.Insert(table, int64(i), v))
 	}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-cdc/tidemark/connectors/sourcetest"
+	"github.com/tidemark-cdc/tidemark/offsets"
 )
 
 // scenario is one drawn case.
@@ -58,7 +59,7 @@ func (s scenario) run() (problem string) {
 	b := newBroker()
 	b.faults, b.keep, b.delay = s.faults, s.keep, s.delay
 	for i, n := range s.sizes {
-		t := tx(n, strings.Repeat(fmt.Sprint(i%10), s.values[i]))
+		t := txOf(sourcetest.Table(fmt.Sprint("t", i%3)), n, strings.Repeat(fmt.Sprint(i%10), s.values[i]))
 		t.Lazy = s.lazy[i]
 		b.append(t)
 	}
@@ -81,6 +82,13 @@ func (s scenario) run() (problem string) {
 	}
 	if !finished {
 		return fmt.Sprintf("stored %d and acknowledged %d of %d transactions", b.stored, b.log.Acked(), b.log.Len())
+	}
+	for i, n := range s.sizes {
+		table := fmt.Sprint("public.t", i%3)
+		stored, _ := b.store.Load(ctx)
+		if _, ok := offsets.Find(stored, offsets.TablePartition(server, table)); n > 0 && !ok {
+			return fmt.Sprintf("table %s was used, its entry is missing", table)
+		}
 	}
 	if len(b.gens) != 1 {
 		return fmt.Sprintf("activation records: %q", b.gens)

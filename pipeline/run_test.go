@@ -223,6 +223,55 @@ func TestLoadIsGrouped(t *testing.T) {
 	})
 }
 
+// A stream whose transactions come faster than IdleAfter is a busy one, also where a commit takes no time.
+func TestSteadyLoadIsGrouped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		for range 200 {
+			b.append(tx(1000, "x"))
+		}
+		cfg := b.config(&encoder{}, func(s *sourcetest.Source) {
+			s.Cut = func(n int) int { time.Sleep(200 * time.Microsecond); return n }
+		})
+		cfg.ChunkBytes, cfg.MemoryBudget = 64<<10, 64<<20
+		r := start(t, b, cfg)
+		r.wait("commits", b.storedIs(200))
+		if err := r.end(); err != nil {
+			t.Error(err)
+		}
+		if n := len(b.commits); n > 6 {
+			t.Errorf("%d Kafka transactions for 200,000 records within 40 ms", n)
+		}
+	})
+}
+
+// After progress the waits start small again.
+func TestBackoffStartsAgainAfterProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		seen := map[string]bool{}
+		enc := &encoder{err: func(c *connectors.Change) error {
+			if v := string(c.After[1].Bytes); !seen[v] {
+				seen[v] = true
+				return errors.New("schema registry is away")
+			}
+			return nil
+		}}
+		for i := range 20 {
+			b.append(tx(1, fmt.Sprint(i)))
+		}
+		began := time.Now()
+		r := start(t, b, b.config(enc, nil))
+		r.wait("everything", b.storedIs(20))
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("20 short waits took %v", took)
+		}
+		if err := r.end(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestLazyBoundariesAreMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBroker()
@@ -260,11 +309,13 @@ func TestStopCommitsWhatIsComplete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBroker()
-				b.append(tx(3, "a"), sourcetest.Tx{Lazy: true})
+				b.append(tx(3, "a"))
+				r := start(t, b, b.config(&encoder{}, nil))
+				r.wait("the complete one", b.storedIs(1))
+				b.append(sourcetest.Tx{Lazy: true}) // alone, so that it is waiting when the stop comes
 				open := tx(size, "x")
 				open.Gate, open.GateAt = make(chan struct{}), size-1
 				b.log.Append(open)
-				r := start(t, b, b.config(&encoder{}, nil))
 				time.Sleep(time.Second)
 				if err := r.end(); err != nil {
 					t.Error(err)
