@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -65,7 +66,7 @@ func newRoot() *cobra.Command {
 		Short:         "Deploy, run and check Tidemark change data capture",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          noSuchCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -74,6 +75,21 @@ func newRoot() *cobra.Command {
 	root.AddCommand(newRunCommand(), newValidateCommand(), newTailCommand(), newVerifyCommand(),
 		newOffsetsCommand(), newDescribeCommand(), newDemoCommand(), newVersionCommand())
 	return root
+}
+
+// noSuchCommand refuses what is no command of cmd, and names the nearest one.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "see " + cmd.CommandPath() + " --help"
+	for cmd.SuggestionsMinimumDistance = 1; cmd.SuggestionsMinimumDistance <= 2; cmd.SuggestionsMinimumDistance++ {
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = "did you mean " + strings.Join(near, " or ") + "?"
+			break
+		}
+	}
+	return usageError("%q is no command of %s; %s", args[0], cmd.CommandPath(), hint)
 }
 
 // exactly checks the argument count with a sentence instead of cobra's.

@@ -17,7 +17,7 @@ func newOffsetsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "offsets",
 		Short: "Look at, set or reset the stored offsets of a connector",
-		Args:  cobra.NoArgs,
+		Args:  noSuchCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newOffsetsGetCommand(), newOffsetsSetCommand(), newOffsetsResetCommand())

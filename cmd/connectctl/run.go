@@ -58,17 +58,21 @@ func logHandler(format string) (slog.Handler, error) {
 func loadAll(w *assembly.Worker, paths []string) ([]*assembly.Connector, error) {
 	var all []*assembly.Connector
 	var problems []error
-	names := map[string]string{}
+	taken := map[string]string{} // path by property and value
 	for _, path := range paths {
 		c, err := assembly.LoadConnector(w, path)
 		if err != nil {
 			problems = append(problems, err)
 			continue
 		}
-		if other, ok := names[c.Name()]; ok {
-			problems = append(problems, fmt.Errorf("%s and %s have the same name %q; give each connector its own", other, path, c.Name()))
+		for _, property := range []string{"name", "topic.prefix", "slot.name"} {
+			value := c.Exclusive()[property]
+			if other, ok := taken[property+"="+value]; ok {
+				problems = append(problems, fmt.Errorf("%s and %s have the same %s (%s); give each connector its own", other, path, property, value))
+				break
+			}
+			taken[property+"="+value] = path
 		}
-		names[c.Name()] = path
 		all = append(all, c)
 	}
 	return all, errors.Join(problems...)

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -135,6 +136,10 @@ func (c ConnConfig) parse() (*pgx.ConnConfig, error) {
 	}
 	config, err := pgx.ParseConfig(dsn.String())
 	if err != nil {
+		var pe *pgconn.ParseConfigError
+		if errors.As(err, &pe) && pe.Unwrap() != nil {
+			err = pe.Unwrap() // its own text is the whole connection string
+		}
 		return nil, connectors.Refuse(fmt.Errorf("connect to PostgreSQL at %s: TLS settings (database.sslmode, sslrootcert, sslcert, sslkey) cannot be used: %w", c.address(), err))
 	}
 	config.Password = c.Password

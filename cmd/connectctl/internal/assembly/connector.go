@@ -22,6 +22,7 @@ type engine struct {
 	check       func(ctx context.Context, cfg connectors.Config) []connectors.Problem
 	describe    func(ctx context.Context, cfg connectors.Config) ([]connectors.Fact, error)
 	inUse       func(ctx context.Context, cfg connectors.Config) (string, error)
+	slot        func(cfg connectors.Config) string // names the reader's place at its server
 	checkOffset func(o offsets.Object, group, connector string) (start string, canonical offsets.Object, err error)
 }
 
@@ -45,6 +46,9 @@ func engines() []engine {
 			}
 			return fmt.Sprintf("its slot is in use by pid %d", pid), nil
 		},
+		slot: func(cfg connectors.Config) string {
+			return fmt.Sprintf("%s of %s:%s", cfg.String("slot.name"), cfg.String("database.hostname"), cfg.String("database.port"))
+		},
 		checkOffset: postgres.CheckOffset,
 	}}
 }
@@ -59,7 +63,7 @@ func engineOf(class string) (engine, error) {
 		}
 		known = append(known, e.name)
 	}
-	return engine{}, fmt.Errorf("connector.class %q is not known; there is %s", class, strings.Join(known, ", "))
+	return engine{}, fmt.Errorf("%q is not known; there is %s", class, strings.Join(known, ", "))
 }
 
 // Connector is a checked connector configuration together with its worker's.
@@ -87,10 +91,16 @@ func LoadConnector(w *Worker, path string) (*Connector, error) {
 
 // loadConnector separates what is wrong with the file from what is wrong with its properties.
 func loadConnector(w *Worker, path string) (*Connector, []connectors.Problem, error) {
-	raw, err := load(path)
+	raw, written, err := load(path)
 	if err != nil {
 		return nil, nil, err
 	}
+	c, problems := parseConnector(w, path, raw)
+	return c, redact(problems, raw, written), nil
+}
+
+// parseConnector checks the properties; the connector is nil where its class is not known.
+func parseConnector(w *Worker, path string, raw map[string]string) (*Connector, []connectors.Problem) {
 	spec := append(commonSpec(), sink.CreationSpec()...)
 	e, classErr := engineOf(raw["connector.class"])
 	if classErr == nil {
@@ -100,21 +110,48 @@ func loadConnector(w *Worker, path string) (*Connector, []connectors.Problem, er
 	cfg, problems := spec.Parse(raw)
 	if classErr != nil {
 		if raw["connector.class"] != "" {
-			return nil, []connectors.Problem{{Message: classErr.Error()}}, nil
+			return nil, []connectors.Problem{{Property: "connector.class", Message: classErr.Error()}}
 		}
-		return nil, onlyKnown(problems), nil
+		return nil, onlyKnown(problems)
 	}
 	c := &Connector{Path: path, Config: cfg, worker: w, engine: e}
 	var more []connectors.Problem
 	c.creation, more = sink.ParseCreation(cfg)
 	problems = append(problems, more...)
+	var err error
 	if c.naming, err = parseNaming(cfg.List("topic.naming.overrides")); err != nil {
 		problems = append(problems, connectors.Problem{Property: "topic.naming.overrides", Message: err.Error()})
 	}
 	if !cfg.Bool("tombstones.on.delete") && !cfg.Bool("deletes.on.delete") {
-		problems = append(problems, connectors.Problem{Property: "deletes.on.delete", Message: "is off like tombstones.on.delete; a delete needs one of them"})
+		problems = append(problems, connectors.Problem{Property: "deletes.on.delete", Message: "is off like tombstones.on.delete; a delete needs one of them; set one to true"})
 	}
-	return c, problems, nil
+	if len(problems) == 0 {
+		problems = c.unusable()
+	}
+	return c, problems
+}
+
+// unusable finds what only shows when the parts are made: properties that do not go together, files that
+// cannot be read. Nothing is connected.
+func (c *Connector) unusable() (problems []connectors.Problem) {
+	log, report := slog.New(slog.DiscardHandler), func(connectors.State) {}
+	if _, err := c.engine.source(c.Config, identity{}, log, report); err != nil {
+		problems = append(problems, connectors.Problem{Message: err.Error()})
+	}
+	if c.worker == nil {
+		return problems
+	}
+	p, err := c.open(log, report)
+	if err != nil {
+		return append(problems, connectors.Problem{Message: err.Error()})
+	}
+	p.close()
+	return problems
+}
+
+// Exclusive returns what no other connector of a worker may have, by the property to change.
+func (c *Connector) Exclusive() map[string]string {
+	return map[string]string{"name": c.Name(), "topic.prefix": c.Config.String("topic.prefix"), "slot.name": c.engine.slot(c.Config)}
 }
 
 // onlyKnown drops "unknown property" where the class, and with it the engine's properties, is missing.

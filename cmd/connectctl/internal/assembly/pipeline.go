@@ -103,7 +103,7 @@ func (p *parts) newSink() (pipeline.Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	return preparedSink{Sink: s, prepare: p.prepare}, nil
+	return preparedSink{Sink: s, reach: p.produce, prepare: p.prepare}, nil
 }
 
 func linger(cfg connectors.Config) time.Duration {
@@ -113,13 +113,17 @@ func linger(cfg connectors.Config) time.Duration {
 	return -1
 }
 
-// preparedSink checks the internal topics before it fences: a transaction needs them.
+// preparedSink checks that Kafka answers, and the internal topics, before it fences: a transaction needs them.
 type preparedSink struct {
 	pipeline.Sink
+	reach   []kgo.Opt
 	prepare func(context.Context) error
 }
 
 func (s preparedSink) Fence(ctx context.Context) error {
+	if err := kafkaconf.Reach(ctx, s.reach); err != nil {
+		return err
+	}
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
@@ -206,6 +210,7 @@ func (c *Connector) Run(ctx context.Context, log *slog.Logger, report connectors
 		GroupBytes:       int(c.Config.Int("transaction.max.bytes")),
 		Linger:           linger(c.Config),
 		LazyInterval:     10 * time.Second,
+		BackoffMin:       min(200*time.Millisecond, c.Config.Millis("retry.backoff.max.ms")),
 		BackoffMax:       c.Config.Millis("retry.backoff.max.ms"),
 		Report:           report,
 		Log:              log,

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
@@ -21,10 +23,10 @@ func Validate(ctx context.Context, w *Worker, path string) ([]connectors.Problem
 	if c == nil {
 		return problems, nil
 	}
-	checks := []func() []connectors.Problem{func() []connectors.Problem { return c.engine.check(ctx, c.Config) }}
-	if c.Config.String("database.hostname") == "" {
-		checks = nil // said above; nothing to connect to
-	}
+	var checks []func() []connectors.Problem
+	if !slices.ContainsFunc(problems, func(p connectors.Problem) bool { return strings.HasPrefix(p.Property, "database.") }) {
+		checks = append(checks, func() []connectors.Problem { return c.engine.check(ctx, c.Config) })
+	} // else there is no place to connect to, which was said
 	if w != nil {
 		checks = append(checks, func() []connectors.Problem { return c.checkKafka(ctx) })
 	}
@@ -41,11 +43,11 @@ func Validate(ctx context.Context, w *Worker, path string) ([]connectors.Problem
 }
 
 func distinct(problems []connectors.Problem) []connectors.Problem {
-	seen := map[connectors.Problem]bool{}
+	seen := map[string]bool{}
 	var out []connectors.Problem
 	for _, p := range problems {
-		if !seen[p] {
-			seen[p] = true
+		if !seen[p.String()] {
+			seen[p.String()] = true
 			out = append(out, p)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -42,47 +43,50 @@ func (e *ProblemsError) Error() string {
 
 // LoadWorker reads and checks a worker file.
 func LoadWorker(path string) (*Worker, error) {
-	raw, err := load(path)
-	if err != nil {
-		return nil, err
-	}
-	return NewWorker(path, raw)
+	return LoadWorkerOver(path, nil)
 }
 
 // LoadWorkerOver reads a worker file, if path is not empty, with some properties replaced.
 func LoadWorkerOver(path string, over map[string]string) (*Worker, error) {
-	raw := map[string]string{}
+	raw, written := map[string]string{}, map[string]string{}
 	if path != "" {
 		var err error
-		if raw, err = load(path); err != nil {
+		if raw, written, err = load(path); err != nil {
 			return nil, err
 		}
 	} else {
 		path = "the command line"
 	}
 	maps.Copy(raw, over)
-	return NewWorker(path, raw)
-}
-
-// NewWorker checks a worker's properties; path names them in errors.
-func NewWorker(path string, raw map[string]string) (*Worker, error) {
+	maps.Copy(written, over)
 	cfg, problems := WorkerSpec().Parse(raw)
 	if len(problems) > 0 {
-		return nil, &ProblemsError{path, problems}
+		return nil, &ProblemsError{path, redact(problems, raw, written)}
 	}
 	return &Worker{Path: path, Config: cfg}, nil
 }
 
-func load(path string) (map[string]string, error) {
-	raw, err := config.Load(path)
-	if err != nil {
-		return nil, err
+// load reads a file and resolves its references; written is the file as it is.
+func load(path string) (resolved, written map[string]string, err error) {
+	if written, err = config.Load(path); err != nil {
+		return nil, nil, err
 	}
-	resolved, err := config.Resolve(raw)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if resolved, err = config.Resolve(written); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return resolved, nil
+	return resolved, written, nil
+}
+
+// redact puts the reference back where a problem quotes what it stands for: it may be a secret.
+func redact(problems []connectors.Problem, resolved, written map[string]string) []connectors.Problem {
+	for i, p := range problems {
+		if value := strings.TrimSpace(resolved[p.Property]); value != "" && resolved[p.Property] != written[p.Property] {
+			quoted := strconv.Quote(value)
+			p.Message = strings.ReplaceAll(p.Message, quoted, written[p.Property])
+			problems[i].Message = strings.ReplaceAll(strings.ReplaceAll(p.Message, quoted[1:len(quoted)-1], written[p.Property]), value, written[p.Property])
+		}
+	}
+	return problems
 }
 
 // GroupID returns the worker's group.id.
@@ -121,7 +125,7 @@ func registryClient(worker, connector connectors.Config) (*registry.Client, erro
 	}
 	urls := strings.FieldsFunc(get("schema.registry.url"), func(r rune) bool { return r == ',' || r == ' ' })
 	if len(urls) == 0 {
-		return nil, errors.New("schema.registry.url is missing; Avro needs a schema registry, such as http://localhost:8081")
+		return nil, errors.New("schema.registry.url is missing; Avro needs a schema registry: set it in the worker file, such as http://localhost:8081")
 	}
 	rc := registry.Config{
 		URLs:         urls,
@@ -146,5 +150,9 @@ func registryClient(worker, connector connectors.Config) (*registry.Client, erro
 		}
 		rc.TLS = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	return registry.New(rc)
+	client, err := registry.New(rc)
+	if err != nil {
+		return nil, fmt.Errorf("schema.registry.url: %w", err)
+	}
+	return client, nil
 }

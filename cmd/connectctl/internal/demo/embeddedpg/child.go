@@ -36,8 +36,12 @@ func Child(in io.Reader) error {
 	}
 	complete := filepath.Join(t.Binaries, completeName)
 	if _, err := os.Stat(complete); err != nil {
-		if err := os.RemoveAll(t.Binaries); err != nil {
-			return fmt.Errorf("remove half of PostgreSQL's programs: %w", err)
+		// The parent holds the folder's lock: what lies around is of a run that was killed.
+		half, _ := filepath.Glob(filepath.Join(t.Cache, "temp_*"))
+		for _, path := range append(half, t.Binaries) {
+			if err := os.RemoveAll(path); err != nil {
+				return fmt.Errorf("remove half of PostgreSQL's programs: %w", err)
+			}
 		}
 	}
 	c := embedded.DefaultConfig().Version(Version).Port(t.Port).

@@ -236,6 +236,12 @@ func portTaken(err error) bool {
 // explain adds the way out to what the library says.
 func explain(err error, t task) error {
 	text := err.Error()
+	if _, cause, ok := strings.Cut(text, "unable to extract postgres archive"); ok {
+		if i := strings.LastIndex(cause, ", "); i >= 0 {
+			cause = cause[i+2:]
+		}
+		return fmt.Errorf("the PostgreSQL archive %s cannot be unpacked: %s: remove it, or give another with --postgres-archive", filepath.Join(t.Cache, archiveName()), cause)
+	}
 	switch {
 	case strings.Contains(text, "unable to connect to "), strings.Contains(text, "no version found"), strings.Contains(text, "download"), strings.Contains(text, "error fetching postgres"):
 		if t.Offline {
