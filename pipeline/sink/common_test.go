@@ -65,8 +65,8 @@ func (c *cluster) create(topic string, partitions int32, configs map[string]*str
 	})
 }
 
-func fakeCluster(t testing.TB) *cluster {
-	f, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "86400000"}))
+func fakeCluster(t testing.TB, opts ...kfake.Opt) *cluster {
+	f, err := kfake.NewCluster(append(opts, kfake.NumBrokers(1), kfake.BrokerConfigs(map[string]string{"log.cleaner.backoff.ms": "86400000"}))...)
 	if err != nil {
 		t.Fatal(err)
 	}

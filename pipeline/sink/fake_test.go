@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/pipeline"
@@ -86,7 +87,11 @@ func TestUnknownOutcome(t *testing.T) {
 
 // Every produce of a transaction fails: it must not hang, nor count as a commit.
 func TestAllProducesFail(t *testing.T) {
-	c := fakeCluster(t)
+	t.Run("transaction.version 2", func(t *testing.T) { allProducesFail(t, fakeCluster(t)) })
+	t.Run("transaction.version 1", func(t *testing.T) { allProducesFail(t, fakeCluster(t, kfake.MaxVersions(kversion.V3_8_0()))) })
+}
+
+func allProducesFail(t *testing.T, c *cluster) {
 	s := c.sink(c.config())
 	fault := c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.TopicAuthorizationFailed, Count: -1})
 	start := time.Now()
@@ -263,5 +268,75 @@ func TestNewRefuses(t *testing.T) {
 		edit(&cfg)
 		_, err := New(cfg)
 		wantError(t, err, connectors.ClassRefused, name)
+	}
+}
+
+// While Kafka takes nothing, the state says so, and takes it back.
+func TestStallIsReported(t *testing.T) {
+	c := fakeCluster(t)
+	states := make(chan connectors.State, 10)
+	cfg := c.config()
+	cfg.Report = func(s connectors.State) { states <- s }
+	s := c.sink(cfg)
+	s.stallAfter = 30 * time.Millisecond
+	release := make(chan struct{})
+	c.fake.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.fake.SleepControl(func() { <-release })
+		return nil, nil, false
+	})
+	if err := s.Write(t.Context(), c.chunk("a", "b", "c")); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Commit(t.Context(), position(1)) }()
+	if st := <-states; st.Name != "WAITING" || !strings.Contains(st.Reason, "records") {
+		t.Errorf("got %v", st)
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if st := <-states; st.Name != "RUNNING" {
+		t.Errorf("got %v", st)
+	}
+}
+
+func TestFenceSaysThatKafkaIsAway(t *testing.T) {
+	c := fakeCluster(t)
+	addr := c.fake.ListenAddrs()[0]
+	s, err := New(c.config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.fake.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	wantError(t, s.Fence(ctx), connectors.ClassWait, addr, "connection refused")
+}
+
+// Kafka goes away with records on their way: an abort and a close must not wait for it.
+func TestCloseWithoutKafka(t *testing.T) {
+	c := fakeCluster(t)
+	s := c.sink(c.config())
+	c.publish(s, 1, "a")
+	c.fake.Close()
+	ch := c.chunk("b")
+	if err := s.Write(t.Context(), ch); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := s.Commit(ctx, position(2)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	start := time.Now()
+	if err := s.Close(t.Context()); err == nil {
+		t.Error("the abort cannot have worked")
+	}
+	if d := time.Since(start); d > abortTimeout+2*time.Second {
+		t.Errorf("close took %s", d)
+	}
+	if ch.Scratch.(*batch).chunk != nil {
+		t.Error("the chunk was not released")
 	}
 }

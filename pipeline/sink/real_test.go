@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -187,6 +188,77 @@ func TestEpochExhaustion(t *testing.T) {
 		t.Errorf("%d records are visible, want 21", got)
 	}
 	if n := c.stored(); n != 21 {
+		t.Errorf("got offset %d", n)
+	}
+}
+
+// WRITE on the data topic is withdrawn in mid-stream, and given back.
+func TestRightWithdrawn(t *testing.T) {
+	seeds := os.Getenv("TIDEMARK_TEST_KAFKA_SASL")
+	if seeds == "" {
+		t.Skip("TIDEMARK_TEST_KAFKA_SASL (a SASL_PLAINTEXT listener with user norights/norights) is not set")
+	}
+	c := realCluster(t)
+	acl := func() *kadm.ACLBuilder {
+		return kadm.NewACLs().Allow("User:norights").AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral)
+	}
+	id := acl().TransactionalIDs(c.prefix).Operations(kadm.OpWrite, kadm.OpDescribe)
+	stored := acl().Topics(c.offsets).Operations(kadm.OpWrite, kadm.OpDescribe)
+	write := acl().Topics(c.topic).Operations(kadm.OpWrite, kadm.OpDescribe)
+	grant := func(b *kadm.ACLBuilder) {
+		t.Helper()
+		if _, err := c.adm.CreateACLs(context.Background(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	revoke := func(b *kadm.ACLBuilder) { _, _ = c.adm.DeleteACLs(context.Background(), b) }
+	for _, b := range []*kadm.ACLBuilder{id, stored, write} {
+		grant(b)
+		defer revoke(b)
+	}
+	cfg := c.config()
+	cfg.Opts = []kgo.Opt{kgo.SeedBrokers(seeds), kgo.MetadataMinAge(50 * time.Millisecond), kgo.SASL(plain.Auth{User: "norights", Pass: "norights"}.AsMechanism())}
+	s := c.sink(cfg)
+	c.publish(s, 1, "a")
+	revoke(write)
+	if err := s.Write(t.Context(), c.chunk("b", "c")); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	wantError(t, s.Commit(t.Context(), position(2)), connectors.ClassWait, c.topic, "grant WRITE")
+	if err := s.Abort(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(start); d > 5*time.Second {
+		t.Errorf("it took %s", d)
+	}
+	if n := c.stored(); n != 1 {
+		t.Errorf("offset %d is stored without its data", n)
+	}
+	grant(write)
+	if err := s.Fence(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.publish(s, 3, "d")
+	c.expect("a d")
+}
+
+// The data topic is deleted under the producer.
+func TestTopicDeleted(t *testing.T) {
+	c := realCluster(t)
+	s := c.sink(c.config())
+	c.publish(s, 1, "a", "b")
+	if _, err := c.adm.DeleteTopics(t.Context(), c.topic); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Write(t.Context(), c.chunk("c", "d")); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, s.Commit(t.Context(), position(2)), connectors.ClassWait, c.topic, "does not exist")
+	if err := s.Abort(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := c.stored(); n != 1 {
 		t.Errorf("got offset %d", n)
 	}
 }

@@ -207,12 +207,12 @@ func (s *Sink) waitError(ctx context.Context, se *session, err error) error {
 func (s *Sink) reportStall(se *session) (stop func()) {
 	var mu sync.Mutex
 	reported, stopped := false, false
-	timer := time.AfterFunc(reportStallAfter, func() {
+	timer := time.AfterFunc(s.stallAfter, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if !stopped {
 			reported = true
-			s.cfg.Report(connectors.State{Name: "WAITING", Reason: fmt.Sprintf("Kafka has not taken %d records for %s%s", se.cl.BufferedProduceRecords(), reportStallAfter, se.connection.suffix())})
+			s.cfg.Report(connectors.State{Name: "WAITING", Reason: fmt.Sprintf("Kafka has not taken %d records for %s%s", se.cl.BufferedProduceRecords(), s.stallAfter, se.connection.suffix())})
 		}
 	})
 	return func() {

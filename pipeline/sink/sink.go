@@ -70,14 +70,15 @@ const (
 	defaultBufferedBytes = 64 << 20
 	defaultPause         = 5 * time.Millisecond
 	endTimeout           = 60 * time.Second // EndTxn gets this long, whatever the caller's context says
-	abortTimeout         = 15 * time.Second
+	abortTimeout         = 5 * time.Second
 	reportStallAfter     = 5 * time.Second
 )
 
 // Sink implements pipeline.Sink. Its methods are called by one goroutine.
 type Sink struct {
-	cfg     Config
-	session *session // nil before the first Fence and after Close
+	cfg        Config
+	stallAfter time.Duration // a wait for Kafka this long is reported
+	session    *session      // nil before the first Fence and after Close
 }
 
 var _ pipeline.Sink = (*Sink)(nil)
@@ -110,7 +111,7 @@ func New(cfg Config) (*Sink, error) {
 	if cfg.Report == nil {
 		cfg.Report = func(connectors.State) {}
 	}
-	return &Sink{cfg: cfg}, nil
+	return &Sink{cfg: cfg, stallAfter: reportStallAfter}, nil
 }
 
 func compression(name string) (kgo.CompressionCodec, error) {
@@ -241,7 +242,7 @@ func (s *Sink) Abort(ctx context.Context) error {
 	return nil
 }
 
-// Close aborts an open transaction, for at most 15 s, and ends the client.
+// Close aborts an open transaction, for at most 5 s, and ends the client.
 func (s *Sink) Close(ctx context.Context) error {
 	if s.session == nil {
 		return nil

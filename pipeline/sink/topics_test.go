@@ -197,6 +197,9 @@ func TestHighestGeneration(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(records("4", 1000))
+	if err := s.session.cl.Flush(t.Context()); err != nil { // they must be in the log
+		t.Fatal(err)
+	}
 	if err := s.Abort(t.Context()); err != nil {
 		t.Fatal(err)
 	}
