@@ -43,6 +43,8 @@ func (s *Sink) explain(se *session, f failure) error {
 	err := f.err
 	var ke *kerr.Error
 	switch {
+	case isFenced(err) && s.cfg.Mode == Idempotent: // nobody can take over; a new producer goes on
+		return err
 	case isLost(err) && se.open && time.Since(se.began) >= se.timeout:
 		return s.timedOut(se)
 	case isFenced(err):

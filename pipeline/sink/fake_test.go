@@ -340,3 +340,35 @@ func TestCloseWithoutKafka(t *testing.T) {
 		t.Error("the chunk was not released")
 	}
 }
+
+// What the broker answers decides the class, together with the age of the transaction.
+func TestClasses(t *testing.T) {
+	young := &session{open: true, began: time.Now(), timeout: time.Minute, connection: &connection{}}
+	old := &session{open: true, began: time.Now().Add(-time.Hour), timeout: time.Minute, connection: &connection{}}
+	for _, tc := range []struct {
+		mode     Mode
+		se       *session
+		err      error
+		class    connectors.Class
+		timedOut bool
+	}{
+		{Transactional, young, kerr.InvalidProducerEpoch, connectors.ClassFenced, false},
+		{Transactional, young, kerr.ProducerFenced, connectors.ClassFenced, false},
+		{Transactional, old, kerr.ProducerFenced, connectors.ClassWait, true},
+		{Transactional, old, kerr.InvalidProducerEpoch, connectors.ClassWait, true},
+		{Transactional, old, kerr.InvalidTxnState, connectors.ClassWait, true},
+		{Transactional, young, kerr.InvalidTxnState, connectors.ClassWait, false},
+		{Idempotent, old, kerr.InvalidProducerEpoch, connectors.ClassWait, false},
+		{Transactional, young, kerr.RecordListTooLarge, connectors.ClassBlock, false},
+		{Transactional, young, kerr.InvalidRecord, connectors.ClassBlock, false},
+		{Transactional, young, kerr.InvalidTimestamp, connectors.ClassBlock, false},
+		{Transactional, young, kerr.NotEnoughReplicas, connectors.ClassWait, false},
+		{Transactional, young, kerr.ClusterAuthorizationFailed, connectors.ClassWait, false},
+	} {
+		s := &Sink{cfg: Config{Mode: tc.mode, TransactionalID: "t", MaxRequestSize: 1000}}
+		err := s.explain(tc.se, failure{topic: "x", err: tc.err})
+		if connectors.ClassOf(err) != tc.class || errors.Is(err, ErrTimedOut) != tc.timedOut {
+			t.Errorf("%v in a transaction of age %s: got %v, class %s", tc.err, time.Since(tc.se.began), err, connectors.ClassOf(err))
+		}
+	}
+}
