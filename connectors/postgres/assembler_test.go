@@ -359,3 +359,35 @@ func TestEmptyOnesMerge(t *testing.T) {
 		t.Errorf("transaction %+v, want that of the message", b.Tx)
 	}
 }
+
+// A lazy boundary waits in the pipeline; a server that asks for a reply is not kept waiting for it.
+func TestRestCoversLazyBoundaries(t *testing.T) {
+	s := &script{}
+	s.begin(0x200, 3)
+	s.commit()
+	r := newRig(t, &gapReader{parts: [][]byte{append([]byte(nil), s.buf.Bytes()...), keepalives(0x230, 0x230)}}, 0x100, world(), hide, Options{})
+	got, _ := r.drain(false)
+	if diff := cmp.Diff([]string{"boundary 0/230 lazy", "boundary 0/230"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func keepalives(ends ...uint64) []byte {
+	s := &script{}
+	for _, end := range ends {
+		s.keepalive(end, true)
+	}
+	return s.buf.Bytes()
+}
+
+// gapReader gives one part a read.
+type gapReader struct{ parts [][]byte }
+
+func (g *gapReader) Read(b []byte) (int, error) {
+	if len(g.parts) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, g.parts[0])
+	g.parts = g.parts[1:]
+	return n, nil
+}

@@ -9,8 +9,8 @@
 // that shuts down ends that connection first.
 //
 // They share atomics only: acked (the published boundary), emitted (the last boundary Next handed
-// out), received (what was read). The stream is at rest where acked equals emitted and no
-// transaction is open; only then may a keepalive's WAL end become a boundary. What must reach a
+// out, lazy ones aside), received (what was read). The stream is at rest where acked has reached
+// emitted and no transaction is open; only then may a keepalive's WAL end become a boundary. What must reach a
 // reader that is blocked on the socket sets a flag and then a read deadline in the past; the
 // reader clears the deadline first and looks at the flags second, so no event is missed.
 //

@@ -124,7 +124,7 @@ func (k *known) inherit(before *known, now *catalog.Table) {
 	if before == nil || before.table == nil {
 		return
 	}
-	if before.state != nil {
+	if before.pinned && before.state != nil {
 		k.state = before.state
 	}
 	k.table.Version = before.table.Version + 1
@@ -163,7 +163,7 @@ func (p *planner) key(rel *pgoutput.Relation, before *known, now *catalog.Table,
 	if !captured {
 		return hiddenKey(rel, now, p.filter.key(rel.Namespace, rel.Name)), nil
 	}
-	if before != nil && before.table != nil {
+	if before != nil && before.table != nil && (before.pinned || now == nil) {
 		return before.key, nil
 	}
 	if s, ok := p.stored[name]; ok {

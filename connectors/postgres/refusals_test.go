@@ -174,9 +174,17 @@ func TestDriftWithoutRows(t *testing.T) {
 		p.sql("INSERT INTO a VALUES (1, 1)")
 		p.until(s, 1)
 		st := s.current()
-		p.sql("ALTER TABLE unused REPLICA IDENTITY FULL") // nothing of it was published
-		if err := st.checkCatalogue(p.ctx); err != nil {
-			p.Fatal(err)
+		p.sql("ALTER TABLE unused REPLICA IDENTITY FULL, DROP CONSTRAINT unused_pkey, ADD k int PRIMARY KEY") // nothing of it was published
+		for range 2 {
+			if err := st.checkCatalogue(p.ctx); err != nil {
+				p.Fatal(err)
+			}
+			p.sql("INSERT INTO unused VALUES (1, 1)", "DELETE FROM unused")
+			p.lines = nil
+			p.until(s, 2)
+			if want := "0 d public.unused v2 before(1,1)"; p.lines[1] != want {
+				p.Fatalf("got %v, want %s", p.lines, want)
+			}
 		}
 		p.sql("ALTER TABLE a REPLICA IDENTITY FULL")
 		st.wake(&st.checkDue) // as the timer does

@@ -20,7 +20,7 @@ const (
 type status struct {
 	acked    atomic.Uint64 // published and recorded: what the server may forget
 	received atomic.Uint64 // read from the stream
-	emitted  atomic.Uint64 // last boundary handed out by Next
+	emitted  atomic.Uint64 // last boundary handed out by Next that the pipeline does not put off
 	asked    atomic.Bool   // a keepalive was asked for while the stream was at rest
 
 	wake chan struct{} // a reply is due
@@ -39,8 +39,9 @@ func newStatus(conn net.Conn, acked, emitted pgoutput.LSN) *status {
 	return s
 }
 
-// atRest reports whether everything handed out was published.
-func (s *status) atRest() bool { return s.acked.Load() == s.emitted.Load() }
+// atRest reports whether everything handed out was published, lazy boundaries aside: they carry
+// nothing, and a boundary of a stream at rest covers them.
+func (s *status) atRest() bool { return s.acked.Load() >= s.emitted.Load() }
 
 // ack moves the acknowledged position forward and has it sent.
 func (s *status) ack(lsn pgoutput.LSN) {

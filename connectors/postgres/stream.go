@@ -347,7 +347,7 @@ func (s *stream) keepalive(end uint64, reply bool) (idle bool) {
 		s.status.received.Store(end)
 	}
 	asked := s.status.asked.Swap(false)
-	if (asked || reply) && !s.asm.inTx && s.status.atRest() && end > s.status.emitted.Load() {
+	if (asked || reply) && !s.asm.inTx && s.status.atRest() && end > s.status.acked.Load() {
 		s.asm.end = pgoutput.LSN(end)
 		return true
 	}
@@ -383,6 +383,8 @@ func (s *stream) boundary(tx connectors.Transaction, lazy bool) connectors.Batch
 	if uint64(end) > s.status.received.Load() {
 		s.status.received.Store(uint64(end))
 	}
-	s.status.emitted.Store(uint64(s.position.BoundaryLSN))
+	if !lazy {
+		s.status.emitted.Store(uint64(s.position.BoundaryLSN))
+	}
 	return connectors.Batch{Tx: tx, Last: true, Lazy: lazy, Boundary: s.position.Object(s.opts.Group, s.opts.Connector)}
 }
