@@ -23,7 +23,7 @@ type Config struct {
 	Group            string // worker's group.id, recorded as the stream's owner
 	GenerationsTopic string // topic of activation records, one partition, compacted
 
-	MemoryBudget int // bytes of encoded records anywhere between source and broker; default 64 MiB, at least 8 chunks
+	MemoryBudget int // bytes of encoded records anywhere between source and broker; default 32 MiB, at least 8 chunks
 	ChunkBytes   int // bytes of a chunk, default 256 KiB
 	GroupRecords int // records after which a Kafka transaction takes no further source transaction, default 50,000
 	GroupBytes   int // bytes, likewise, default 64 MiB
@@ -32,7 +32,7 @@ type Config struct {
 	IdleAfter    time.Duration // a loaded stream is idle when the source gave nothing for so long, default 500 µs
 	Linger       time.Duration // pause between a commit and the next write, default 5 ms, negative for none; see Pace in doc.go
 	LazyInterval time.Duration // longest time a lazy boundary waits for company, default 10 s
-	StopTimeout  time.Duration // time to publish what is complete when the context ends, default 10 s
+	StopTimeout  time.Duration // time to publish what is complete when the context ends, default 5 s
 	BackoffMin   time.Duration // first wait after an error, default 200 ms
 	BackoffMax   time.Duration // longest wait, default 30 s
 
@@ -51,7 +51,7 @@ func (c Config) withDefaults() Config {
 	ints := []struct {
 		v   *int
 		def int
-	}{{&c.MemoryBudget, 64 << 20}, {&c.ChunkBytes, 256 << 10}, {&c.GroupRecords, 50_000}, {&c.GroupBytes, 64 << 20}}
+	}{{&c.MemoryBudget, 32 << 20}, {&c.ChunkBytes, 256 << 10}, {&c.GroupRecords, 50_000}, {&c.GroupBytes, 64 << 20}}
 	for _, i := range ints {
 		if *i.v == 0 {
 			*i.v = i.def
@@ -62,7 +62,7 @@ func (c Config) withDefaults() Config {
 		def time.Duration
 	}{
 		{&c.GroupAge, 100 * time.Millisecond}, {&c.IdleAfter, 500 * time.Microsecond}, {&c.Linger, 5 * time.Millisecond},
-		{&c.LazyInterval, 10 * time.Second}, {&c.StopTimeout, 10 * time.Second},
+		{&c.LazyInterval, 10 * time.Second}, {&c.StopTimeout, 5 * time.Second},
 		{&c.BackoffMin, 200 * time.Millisecond}, {&c.BackoffMax, 30 * time.Second},
 	}
 	for _, d := range durations {

@@ -44,7 +44,8 @@ func (p *pool) try() *Chunk {
 	if n := len(p.free); n > 0 {
 		c, p.free = p.free[n-1], p.free[:n-1]
 	} else {
-		c = &Chunk{Buf: make([]byte, 0, p.chunkBytes/2), release: p.release}
+		n := p.chunkBytes / recordCost
+		c = &Chunk{Records: make([]Record, 0, n), Headers: make([]Header, 0, 4*n), Buf: make([]byte, 0, p.chunkBytes/4), release: p.release}
 	}
 	c.charged = p.chunkBytes
 	p.inUse += c.charged

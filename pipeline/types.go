@@ -46,7 +46,7 @@ type Chunk struct {
 
 // recordCost is what a record is taken to cost beside its bytes: its Record and Headers here
 // and the client's own copies of both, until the broker has acknowledged it.
-const recordCost = 512
+const recordCost = 768
 
 // Size returns the memory the chunk's records account for, in bytes.
 func (c *Chunk) Size() int { return len(c.Buf) + len(c.Records)*recordCost }
