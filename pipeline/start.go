@@ -19,7 +19,7 @@ func (r *runner) once(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("prepare the sink: %w", err)
 	}
-	defer r.release("sink", ctx, sink.Close)
+	defer r.release(ctx, "sink", sink.Close)
 	if err := sink.Fence(ctx); err != nil {
 		return fmt.Errorf("take over from an earlier worker: %w", err)
 	}
@@ -34,7 +34,7 @@ func (r *runner) once(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("prepare the source: %w", err)
 	}
-	defer r.release("source", ctx, source.Close)
+	defer r.release(ctx, "source", source.Close)
 	opened, err := source.Open(ctx, stored)
 	if err != nil {
 		return fmt.Errorf("open the source: %w", err)
@@ -110,7 +110,7 @@ func (r *runner) stream(ctx, work context.Context, c *committer) error {
 }
 
 // release closes something within StopTimeout, also after the context has ended.
-func (r *runner) release(what string, ctx context.Context, closer func(context.Context) error) {
+func (r *runner) release(ctx context.Context, what string, closer func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.StopTimeout)
 	defer cancel()
 	if err := closer(ctx); err != nil {

@@ -25,7 +25,7 @@ type Config struct {
 	Prefix         string            // topic.prefix: begins the topics' names
 	Overrides      map[string]string // topic.naming.overrides: topic by qualified name of the table
 	Tombstones     bool              // tombstones.on.delete: a delete is followed by a tombstone
-	Deletes        bool              // deletes.on.delete: a delete is published as a record with __op d; not both off
+	Deletes        bool              // deletes.on.delete: a delete is published as a record with __op d; not both off. A keyless table's deletes always are
 	MetadataPrefix string            // metadata.field.prefix: begins the metadata fields of values; empty: "__"
 	MaxRequestSize int               // max.request.size: largest record the producer takes, in bytes; 0: 1 MiB
 
