@@ -13,10 +13,15 @@ import (
 // BenchmarkSink writes chunks of 1,000 records of about 200 bytes, 20 chunks a Kafka transaction,
 // to the real broker. One operation is one record.
 func BenchmarkSink(b *testing.B) {
-	for _, commitEvery := range []int{20_000, 1} {
-		b.Run(fmt.Sprintf("commit=%d", commitEvery), func(b *testing.B) {
+	for _, run := range []struct {
+		commitEvery int
+		pause       time.Duration
+	}{{20_000, 0}, {1, 0}, {1, -1}} {
+		commitEvery := run.commitEvery
+		b.Run(fmt.Sprintf("commit=%d,pause=%d", commitEvery, run.pause), func(b *testing.B) {
 			c := realCluster(b)
 			cfg := c.config()
+			cfg.Pause = run.pause
 			s := c.sink(cfg)
 			perChunk := min(1000, commitEvery)
 			chunks := make([]*pipeline.Chunk, 8)

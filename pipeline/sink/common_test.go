@@ -38,7 +38,7 @@ func newCluster(t testing.TB, fake *kfake.Cluster, seeds []string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prefix := fmt.Sprintf("sink-%s-%d", strings.NewReplacer("/", "-", "#", "-", "=", "-").Replace(t.Name()), time.Now().UnixNano())
+	prefix := fmt.Sprintf("sink-%s-%d", strings.NewReplacer("/", "-", "#", "-", "=", "-", ",", "-").Replace(t.Name()), time.Now().UnixNano())
 	c := &cluster{t: t, fake: fake, opts: opts, adm: kadm.NewClient(cl), prefix: prefix, topic: prefix + ".data", offsets: prefix + ".offsets"}
 	t.Cleanup(func() {
 		if fake == nil {

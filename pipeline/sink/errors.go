@@ -76,7 +76,7 @@ func (s *Sink) explain(se *session, f failure) error {
 func (s *Sink) tooLarge(f failure) error {
 	limit := s.batchBytes(f.topic)
 	if f.size >= int(s.cfg.MaxRequestSize) || limit == s.cfg.MaxRequestSize && f.size > int(limit)-100 {
-		return kafkastore.Sentence(f.err, "a record of %d bytes for topic %s is larger than a request may be; raise producer.max.request.size (now %d) and the topic's max.message.bytes", f.size, f.topic, s.cfg.MaxRequestSize)
+		return kafkastore.Sentence(f.err, "a record of %d bytes for topic %s is larger than a request may be; raise max.request.size (now %d) and the topic's max.message.bytes", f.size, f.topic, s.cfg.MaxRequestSize)
 	}
 	return kafkastore.Sentence(f.err, "a record of %d bytes for topic %s is larger than the topic takes; raise the topic's max.message.bytes", f.size, f.topic)
 }

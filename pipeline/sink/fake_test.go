@@ -26,7 +26,7 @@ func TestLostRecordIsNotHiddenByCommit(t *testing.T) {
 			want := []string{"topic " + c.topic, "2000 bytes", "max.message.bytes"}
 			if where == "client" {
 				cfg.MaxRequestSize = 1000
-				want[2] = "producer.max.request.size"
+				want[2] = "max.request.size"
 			} else {
 				limit := "1000"
 				if _, err := c.adm.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "max.message.bytes", Value: &limit}}, c.topic); err != nil {

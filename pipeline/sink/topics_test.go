@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -99,7 +100,7 @@ func (c *cluster) topics(props map[string]string) *Topics {
 func TestEnsureTopic(t *testing.T) {
 	c := realCluster(t)
 	fresh := c.prefix + ".new"
-	t.Cleanup(func() { _, _ = c.adm.DeleteTopics(t.Context(), fresh) })
+	t.Cleanup(func() { _, _ = c.adm.DeleteTopics(context.Background(), fresh) })
 	off := c.topics(nil)
 	_, err := off.Ensure(t.Context(), fresh)
 	wantError(t, err, connectors.ClassWait, fresh, "topic.creation.default.partitions")
@@ -141,7 +142,7 @@ func TestBatchesFitTheTopic(t *testing.T) {
 	limit := "3000"
 	small := c.prefix + ".small"
 	c.create(small, 2, map[string]*string{"max.message.bytes": &limit})
-	t.Cleanup(func() { _, _ = c.adm.DeleteTopics(t.Context(), small) })
+	t.Cleanup(func() { _, _ = c.adm.DeleteTopics(context.Background(), small) })
 	c.topic = small
 	topics := c.topics(nil)
 	if _, err := topics.Ensure(t.Context(), small); err != nil {
