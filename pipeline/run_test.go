@@ -152,6 +152,7 @@ func TestHugeTransactionStaysWithinTheBudget(t *testing.T) {
 		b.keep = time.Millisecond
 		b.append(tx(2, "before"), tx(20_000, "huge"), tx(2, "after"))
 		cfg := b.config(&encoder{}, func(s *sourcetest.Source) { s.Cut = func(int) int { return 7 } }).withDefaults()
+		cfg.ChunkBytes, cfg.MemoryBudget = 8<<10, 128<<10
 		r := runner{cfg: &cfg}
 		ctx, cancel := context.WithCancel(context.Background())
 		result := make(chan error, 1)

@@ -93,7 +93,8 @@ func (r *runner) stream(ctx, work context.Context, c *committer) error {
 	pool := newPool(r.cfg.MemoryBudget, r.cfg.ChunkBytes)
 	rd := &reader{
 		source: c.source, enc: r.cfg.Encoder, q: c.q, pool: pool,
-		limit: r.cfg.ChunkBytes, hold: r.cfg.MemoryBudget / 2,
+		limit: r.cfg.ChunkBytes - r.cfg.ChunkBytes/8, // a chunk is full once it is beyond: room for the record that crosses
+		hold:  r.cfg.MemoryBudget / 2,
 	}
 	var g errgroup.Group
 	g.Go(func() error {
