@@ -20,7 +20,7 @@ import (
 // database is the PostgreSQL the shop lives in, and the names of what the demo makes there.
 type database struct {
 	config      *pgx.ConnConfig
-	sslmode     string
+	tls         map[string]string // sslmode, sslrootcert, sslcert, sslkey, as in the URL
 	shop        shop.Shop
 	publication string
 	slot        string // the stream's
@@ -28,20 +28,21 @@ type database struct {
 }
 
 // parseDatabase reads --postgres-url. Its errors do not show the password.
-func parseDatabase(raw string) (*pgx.ConnConfig, string, error) {
+func parseDatabase(raw string) (*pgx.ConnConfig, map[string]string, error) {
 	cfg, err := pgx.ParseConfig(raw)
 	if err != nil {
-		var parse *pgconn.ParseConfigError
-		if errors.As(err, &parse) {
-			parse.ConnString = "" // pgx hides what it recognises as a password; a mistyped URL may hide it from pgx
+		// pgx's error shows the URL without what it takes for the password; a mistyped URL may hide it from pgx.
+		return nil, nil, errors.New("--postgres-url cannot be read: write postgres://user:password@host:port/database (a special character in a password must be percent-encoded)")
+	}
+	tls := map[string]string{}
+	if u, err := url.Parse(raw); err == nil {
+		for _, name := range []string{"sslmode", "sslrootcert", "sslcert", "sslkey"} {
+			if v := u.Query().Get(name); v != "" {
+				tls[name] = v
+			}
 		}
-		return nil, "", errors.New("--postgres-url cannot be read: write postgres://user:password@host:port/database (a special character in a password must be percent-encoded)")
 	}
-	sslmode := "prefer"
-	if u, err := url.Parse(raw); err == nil && u.Query().Get("sslmode") != "" {
-		sslmode = u.Query().Get("sslmode")
-	}
-	return cfg, sslmode, nil
+	return cfg, tls, nil
 }
 
 func (d *database) connect(ctx context.Context) (*pgx.Conn, error) {

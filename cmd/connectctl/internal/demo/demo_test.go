@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/demo/embeddedpg"
 )
 
@@ -54,7 +56,13 @@ func runAsMain(args []string) int {
 		code = 128 + int((<-signals).(syscall.Signal))
 		cancel()
 	}()
-	err := Run(ctx, Options{Cache: args[0], PostgresURL: args[1], Out: os.Stdout, Err: os.Stderr})
+	opt := Options{Cache: args[0], Out: os.Stdout, Err: os.Stderr}
+	opt.passing = func(place string) {
+		if place == os.Getenv("TEST_PANIC_AT") {
+			panic("at " + place)
+		}
+	}
+	err := Run(ctx, opt)
 	switch {
 	case errors.Is(err, context.Canceled):
 		return code
@@ -78,7 +86,7 @@ func start(t *testing.T, cache string, env ...string) *process {
 	if os.Getenv("TIDEMARK_TEST_DEMO") == "" {
 		t.Skip("TIDEMARK_TEST_DEMO=1 is not set: it starts PostgreSQL, which is fetched once")
 	}
-	p := &process{cmd: exec.Command(os.Args[0], "demo", cache, ""), lines: make(chan string, 1000), cache: cache}
+	p := &process{cmd: exec.Command(os.Args[0], "demo", cache), lines: make(chan string, 1000), cache: cache}
 	p.cmd.Env = append(os.Environ(), env...)
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -247,6 +255,19 @@ func TestNextRunClearsAKilledOne(t *testing.T) {
 	nothingLeft(t, cache, time.Second)
 }
 
+// A panic ends as an error does: one sentence, exit code 1, nothing left. "status" is in a goroutine.
+func TestPanicLeavesNothing(t *testing.T) {
+	cache := cacheFolder(t)
+	for _, place := range []string{"run directory", "worker", "status"} {
+		p := start(t, cache, "TEST_PANIC_AT="+place)
+		p.until(t, "the demo broke down: at "+place)
+		if code := p.end(t, 10*time.Second); code != 1 {
+			t.Errorf("exit code %d", code)
+		}
+		nothingLeft(t, cache, time.Second)
+	}
+}
+
 func TestTwoRunsSideBySide(t *testing.T) {
 	cache := cacheFolder(t)
 	a, b := start(t, cache), start(t, cache)
@@ -306,6 +327,7 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
+	defer goleak.VerifyNone(t)
 	for url, says := range map[string]string{
 		"postgres://u:secret@h:port/db":                 "--postgres-url cannot be read",
 		"postgres://u:secret@127.0.0.1:1/db":            "connect to PostgreSQL at 127.0.0.1 port 1",

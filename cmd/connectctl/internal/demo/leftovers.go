@@ -67,9 +67,9 @@ func (l *leftovers) remove() error {
 	defer cancel()
 	var errs []error
 	if l.PostgresURL != "" {
-		cfg, sslmode, err := parseDatabase(l.PostgresURL)
+		cfg, _, err := parseDatabase(l.PostgresURL)
 		if err == nil && len(l.Slots) == 2 {
-			d := database{config: cfg, sslmode: sslmode, shop: shop.Shop{Schema: l.Schema}, publication: l.Publication, slot: l.Slots[0], judgeSlot: l.Slots[1]}
+			d := database{config: cfg, shop: shop.Shop{Schema: l.Schema}, publication: l.Publication, slot: l.Slots[0], judgeSlot: l.Slots[1]}
 			err = d.remove(ctx)
 		}
 		errs = append(errs, err)

@@ -28,6 +28,8 @@ type Options struct {
 	Out, Err io.Writer
 	Terminal bool // Out is one
 	Width    int  // its columns
+
+	passing func(place string) // a test's: called at named places, where it may panic
 }
 
 // Result is what a run found, as --json prints it.

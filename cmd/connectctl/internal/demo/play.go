@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -96,6 +95,7 @@ func (p *play) play(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	p.started = time.Now()
+	p.passing("worker")
 	closing := make(chan struct{})
 	staffDone, err := p.openShop(ctx, closing)
 	if err != nil {
@@ -170,7 +170,6 @@ func (p *play) drama(ctx context.Context) error {
 	if err := pause(ctx, beforeHot); err != nil {
 		return err
 	}
-	breakAt("hot")
 	p.screen.Say("one transaction updates one row %s times", thousands(shop.HotUpdates))
 	if err := p.db.shop.Hot(ctx, conn); err != nil {
 		return err
@@ -360,13 +359,5 @@ func pause(ctx context.Context, d time.Duration) error {
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	}
-}
-
-// breakAt panics at a named place of the play if the environment asks for it: only so can a test see
-// that a panic leaves nothing behind.
-func breakAt(place string) {
-	if os.Getenv("TIDEMARK_DEMO_PANIC") == place {
-		panic("asked to at " + place)
 	}
 }

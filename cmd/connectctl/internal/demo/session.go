@@ -58,6 +58,7 @@ func (s *session) open(ctx context.Context) error {
 		return err
 	}
 	s.names()
+	s.passing("run directory")
 	if err := s.openDatabase(ctx); err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (s *session) names() {
 func (s *session) openDatabase(ctx context.Context) error {
 	var err error
 	if s.opt.PostgresURL != "" {
-		s.db.config, s.db.sslmode, err = parseDatabase(s.opt.PostgresURL)
+		s.db.config, s.db.tls, err = parseDatabase(s.opt.PostgresURL)
 		s.made.PostgresURL, s.made.Schema, s.made.Publication = s.opt.PostgresURL, s.db.shop.Schema, s.db.publication
 		s.made.Slots = []string{s.db.slot, s.db.judgeSlot}
 		return err
@@ -142,7 +143,7 @@ func (s *session) openDatabase(ctx context.Context) error {
 	if s.db.config, err = pgx.ParseConfig(fmt.Sprintf("host='%s' port=%d user=%s dbname=postgres sslmode=disable", s.pg.Socket, s.pg.Port, embeddedpg.User)); err != nil {
 		return fmt.Errorf("prepare the connection to PostgreSQL: %w", err)
 	}
-	s.db.config.Password, s.db.sslmode = s.pg.Password, "disable"
+	s.db.config.Password, s.db.tls = s.pg.Password, map[string]string{"sslmode": "disable"}
 	s.screen.Say("PostgreSQL %s runs (pid %d, port %d)", embeddedpg.Version, s.pg.PID(), s.pg.Port)
 	return nil
 }
@@ -210,6 +211,13 @@ func (s *session) close() error {
 		errs = append(errs, s.leash.Close(), s.reaper.Wait()) // it finds nothing left and ends
 	}
 	return errors.Join(errs...)
+}
+
+// passing tells a test where the run is.
+func (s *session) passing(place string) {
+	if s.opt.passing != nil {
+		s.opt.passing(place)
+	}
 }
 
 func (s *session) current() *worker {

@@ -28,6 +28,7 @@ func (p *play) show(ctx context.Context) error {
 		return quiet(ctx, err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	p.passing("status")
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	var before int64

@@ -55,7 +55,6 @@ func configure(run *rundir.Dir, d *database, t *topics) error {
 			{"database.user", d.config.User},
 			{"database.password", "${env:" + passwordVariable + "}"},
 			{"database.dbname", d.config.Database},
-			{"database.sslmode", d.sslmode},
 			{"slot.name", d.slot},
 			{"publication.name", d.publication},
 			{"publication.autocreate.mode", "disabled"},
@@ -66,6 +65,9 @@ func configure(run *rundir.Dir, d *database, t *topics) error {
 			{"topic.creation.default.partitions", "2"},
 			{"topic.creation.default.replication.factor", "-1"},
 		},
+	}
+	for name, value := range d.tls {
+		files["connector.properties"] = append(files["connector.properties"], [2]string{"database." + name, value})
 	}
 	for name, lines := range files {
 		var b bytes.Buffer
@@ -146,13 +148,14 @@ func (w *worker) stop(patience time.Duration) error {
 	}
 }
 
-// failure says why the worker ended by itself: the last line it wrote.
+// failure says why the worker ended by itself: the last sentence it wrote.
 func (w *worker) failure() error {
 	text, _ := os.ReadFile(w.run.Join("worker.log"))
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	last := strings.TrimPrefix(lines[len(lines)-1], "connectctl: ")
-	if last == "" {
-		return fmt.Errorf("the worker ended by itself: %v", w.err)
+	lines := strings.Split(string(text), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if sentence, ok := strings.CutPrefix(lines[i], "connectctl: "); ok {
+			return fmt.Errorf("the worker ended by itself: %s", sentence)
+		}
 	}
-	return fmt.Errorf("the worker ended by itself (%v): %s", w.err, last)
+	return fmt.Errorf("the worker (pid %d) ended by itself: %v", w.process.PID, w.err)
 }

@@ -251,7 +251,14 @@ func explain(err error, t task) error {
 	case strings.Contains(text, "permission denied") && os.Geteuid() == 0, strings.Contains(text, "operation not permitted"):
 		return fmt.Errorf("start PostgreSQL as an unprivileged user: %w: start the demo as another user than root, or use --postgres-url", err)
 	}
-	return fmt.Errorf("start PostgreSQL: %w", err)
+	if strings.Contains(text, "could not look up effective user ID") {
+		uid := os.Geteuid()
+		if uid == 0 {
+			uid = nobody
+		}
+		return fmt.Errorf("PostgreSQL runs as a user that has a name, and user id %d has none in /etc/passwd: add it there, or use --postgres-url", uid)
+	}
+	return fmt.Errorf("start PostgreSQL: %s", strings.ReplaceAll(strings.TrimSpace(text), "\n", "; "))
 }
 
 func freePort() (int, error) {
