@@ -152,7 +152,9 @@ func (c Config) Int(name string) int64 {
 func (c Config) Bool(name string) bool { return strings.EqualFold(c.values[name], "true") }
 
 // Millis returns a property in milliseconds as a duration.
-func (c Config) Millis(name string) time.Duration { return time.Duration(c.Int(name)) * time.Millisecond }
+func (c Config) Millis(name string) time.Duration {
+	return time.Duration(c.Int(name)) * time.Millisecond
+}
 
 // List returns a comma-separated property, trimmed, without empty members.
 func (c Config) List(name string) []string {

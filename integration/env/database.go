@@ -2,6 +2,7 @@ package env
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -92,7 +93,7 @@ func (d *Database) drop(ctx context.Context) error {
 		return last == nil && n == 0
 	})
 	if err != nil {
-		return fmt.Errorf("%w (%v)", err, last)
+		return fmt.Errorf("%w (%w)", err, errors.Join(last))
 	}
 	_, err = c.Exec(ctx, fmt.Sprintf("DROP DATABASE IF EXISTS %s WITH (FORCE)", d.Name))
 	return err

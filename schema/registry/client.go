@@ -10,6 +10,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -173,11 +174,12 @@ func (c *Client) ask(ctx context.Context, subject, text string) (int, error) {
 	if err == nil {
 		return found.ID, nil
 	}
-	if !IsNotFound(err) {
+	var answer *Error
+	if !errors.As(err, &answer) || !IsNotFound(err) {
 		return 0, err
 	}
 	if !c.autoRegister {
-		e := *err.(*Error)
+		e := *answer
 		e.sentence = fmt.Sprintf("schema registry %s does not have this schema of subject %q, and auto.register.schemas is false: register it, or set auto.register.schemas to true", e.Endpoint, subject)
 		return 0, &e
 	}
@@ -185,8 +187,8 @@ func (c *Client) ask(ctx context.Context, subject, text string) (int, error) {
 		ID int `json:"id"`
 	}
 	err = c.do(ctx, fmt.Sprintf("register schema of subject %q", subject), http.MethodPost, path+"/versions", body, &made)
-	if isKind(err, kindIncompatible) {
-		return 0, c.explain(ctx, subject, body, err.(*Error))
+	if isKind(err, kindIncompatible) && errors.As(err, &answer) {
+		return 0, c.explain(ctx, subject, body, answer)
 	}
 	if err != nil {
 		return 0, err

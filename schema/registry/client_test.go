@@ -153,7 +153,7 @@ func TestIncompatibleApicurio(t *testing.T) {
 		case strings.HasPrefix(p, "/compatibility/"):
 			_, _ = w.Write([]byte(`{"is_compatible":false}`))
 		case strings.HasSuffix(p, "/versions"):
-			w.WriteHeader(409)
+			w.WriteHeader(http.StatusConflict)
 			_, _ = w.Write([]byte(`{"message":"io.apicurio.registry.rules.violation.RuleViolationException: Incompatible artifact: s [AVRO], list of diff types: [reader type: STRING not compatible with writer type: INT at /fields/0/type]","error_code":409}`))
 		default:
 			return false
@@ -173,7 +173,7 @@ func TestRefusalOutlivesLostReasons(t *testing.T) {
 	s.setGate(func(w http.ResponseWriter, req *http.Request) bool {
 		lost := !strings.HasPrefix(req.URL.Path, "/subjects/")
 		if lost {
-			w.WriteHeader(500)
+			w.WriteHeader(http.StatusInternalServerError)
 		}
 		return lost
 	})
@@ -215,7 +215,7 @@ func put(t *testing.T, url, body string) {
 	}
 	defer http.DefaultClient.CloseIdleConnections()
 	defer res.Body.Close()
-	if res.StatusCode != 200 {
+	if res.StatusCode != http.StatusOK {
 		t.Fatalf("PUT %s: %s", url, res.Status)
 	}
 }

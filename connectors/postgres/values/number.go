@@ -22,6 +22,8 @@ var (
 )
 
 // text views b as a string without copying; the string must not outlive b.
+//
+//nolint:gosec // G103: read-only view for strconv and comparisons, never kept
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func decodeBool(_ *Arena, b []byte) (schema.Value, error) {
@@ -73,7 +75,7 @@ func parseInt(b []byte) (int64, error) {
 	}
 	switch {
 	case neg && n <= 1<<63:
-		return -int64(n), nil //nolint:gosec // 2^63 wraps to itself, which is the value meant
+		return -int64(n), nil // 2^63 wraps to itself, which is the value meant
 	case !neg && n < 1<<63:
 		return int64(n), nil
 	}
@@ -186,9 +188,9 @@ func decimalDecoder(scale int) Decoder {
 			n *= 10
 		}
 		if neg {
-			return schema.Decimal(-int64(n)), nil //nolint:gosec // at most 18 digits
+			return schema.Decimal(-int64(n)), nil
 		}
-		return schema.Decimal(int64(n)), nil //nolint:gosec // at most 18 digits
+		return schema.Decimal(int64(n)), nil
 	}
 }
 
@@ -227,6 +229,6 @@ func twosComplement(a *Arena, n *big.Int) []byte {
 		return n.FillBytes(out)
 	}
 	size := new(big.Int).Not(n).BitLen()/8 + 1
-	m := new(big.Int).Lsh(big.NewInt(1), uint(size)*8) //nolint:gosec // size is positive
+	m := new(big.Int).Lsh(big.NewInt(1), uint(size)*8)
 	return m.Add(m, n).FillBytes(a.Bytes(size))
 }

@@ -239,7 +239,7 @@ func TestServe(t *testing.T) {
 	tr := &http.Transport{}
 	defer tr.CloseIdleConnections()
 	res, err := (&http.Client{Transport: tr}).Get(base + "/subjects")
-	if err != nil || res.StatusCode != 200 {
+	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("answer %v, error %v", res, err)
 	}
 	if err := res.Body.Close(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -31,7 +32,7 @@ func runChild(dir string) {
 	for n := range 100_000 {
 		body, _ := json.Marshal(map[string]string{"schema": numbered(n)})
 		w := httptest.NewRecorder()
-		r.Handler().ServeHTTP(w, httptest.NewRequest("POST", fmt.Sprintf("/subjects/s%d/versions", n), bytes.NewReader(body)))
+		r.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, fmt.Sprintf("/subjects/s%d/versions", n), bytes.NewReader(body)))
 		var out struct{ ID int }
 		if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || out.ID == 0 {
 			fmt.Println("answered:", w.Body)
