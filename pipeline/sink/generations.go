@@ -2,6 +2,7 @@ package sink
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,17 +24,19 @@ const headerGeneration = "__gen"
 // firstWindow is how many offsets before the end are read first. It doubles until a record of ours is in it.
 const firstWindow = 64
 
-// Generations finds the highest generation at the ends of the data topics.
+// Generations finds the highest generation at the ends of the data topics and of the topic of activation records.
 type Generations struct {
-	opts    []kgo.Opt
-	topicOf func(*schema.Table) string
+	opts        []kgo.Opt
+	topicOf     func(*schema.Table) string
+	activations string
 }
 
 var _ pipeline.Generations = (*Generations)(nil)
 
-// NewGenerations returns a finder; topicOf names a table's topic.
-func NewGenerations(opts []kgo.Opt, topicOf func(*schema.Table) string) *Generations {
-	return &Generations{opts: opts, topicOf: topicOf}
+// NewGenerations returns a finder; topicOf names a table's topic. activations is the topic of activation
+// records: it still knows a generation whose data topics were emptied.
+func NewGenerations(opts []kgo.Opt, topicOf func(*schema.Table) string, activations string) *Generations {
+	return &Generations{opts: opts, topicOf: topicOf, activations: activations}
 }
 
 // Highest returns the highest __gen among the last committed data records of every partition of the
@@ -62,7 +65,7 @@ func (g *Generations) Highest(ctx context.Context, tables []*schema.Table) (int6
 		}
 		found := map[string]map[int32]bool{}
 		err := kafkastore.Read(ctx, g.opts, ranges, func(r *kgo.Record) {
-			if n, ok := generationOf(r); ok {
+			if n, ok := g.generationOf(r); ok {
 				highest = max(highest, n)
 				if found[r.Topic] == nil {
 					found[r.Topic] = map[int32]bool{}
@@ -78,14 +81,11 @@ func (g *Generations) Highest(ctx context.Context, tables []*schema.Table) (int6
 }
 
 func (g *Generations) existing(ctx context.Context, adm *kadm.Client, tables []*schema.Table) ([]string, error) {
-	var topics []string
+	topics := []string{g.activations}
 	for _, t := range tables {
 		if name := g.topicOf(t); !slices.Contains(topics, name) {
 			topics = append(topics, name)
 		}
-	}
-	if len(topics) == 0 {
-		return nil, nil
 	}
 	listed, err := adm.ListTopicsWithInternal(ctx, topics...)
 	if err != nil {
@@ -133,7 +133,14 @@ func drop(all, read map[string]map[int32]kafkastore.Range, found map[string]map[
 	}
 }
 
-func generationOf(r *kgo.Record) (int64, bool) {
+func (g *Generations) generationOf(r *kgo.Record) (int64, bool) {
+	if r.Topic == g.activations {
+		var key struct {
+			Gen int64 `json:"gen"`
+		}
+		err := json.Unmarshal(r.Key, &key)
+		return key.Gen, err == nil && key.Gen > 0
+	}
 	for _, h := range r.Headers {
 		if h.Key == headerGeneration {
 			n, err := strconv.ParseInt(string(h.Value), 10, 64)

@@ -140,7 +140,7 @@ func TestNoRights(t *testing.T) {
 	if p := topics.Check(t.Context(), []string{c.topic, c.topic + ".new", "a b"}); len(p) != 3 {
 		t.Errorf("got %v", p)
 	}
-	_, err = NewGenerations(opts, c.topicOf).Highest(t.Context(), oneTable)
+	_, err = NewGenerations(opts, c.topicOf, c.topic+".__generations").Highest(t.Context(), oneTable)
 	wantError(t, err, connectors.ClassWait, c.topic, "grant")
 }
 

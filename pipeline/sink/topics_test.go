@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
@@ -167,7 +168,7 @@ func TestBatchesFitTheTopic(t *testing.T) {
 
 func TestHighestGeneration(t *testing.T) {
 	c := realCluster(t)
-	g := NewGenerations(c.opts, c.topicOf)
+	g := NewGenerations(c.opts, c.topicOf, c.topic+".__generations")
 	highest := func() int64 {
 		t.Helper()
 		n, err := g.Highest(t.Context(), append(oneTable, oneTable...))
@@ -224,10 +225,31 @@ func TestHighestGeneration(t *testing.T) {
 	if n := highest(); n != 5 {
 		t.Errorf("got %d", n)
 	}
-	absent := NewGenerations(c.opts, func(*schema.Table) string { return c.topic + ".absent" })
+	absent := NewGenerations(c.opts, func(*schema.Table) string { return c.topic + ".absent" }, c.topic+".none")
 	if n, err := absent.Highest(t.Context(), oneTable); n != 0 || err != nil {
 		t.Errorf("an absent topic: %d, %v", n, err)
 	}
+	activations := c.topic + ".__generations"
+	if _, err := kadm.NewClient(other).CreateTopic(t.Context(), 1, -1, nil, activations); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { deleteTopic(t, c.opts, activations) })
+	if err := other.ProduceSync(t.Context(), &kgo.Record{Topic: activations, Key: []byte(`{"gen":9}`), Value: []byte("{}")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	if n := highest(); n != 9 {
+		t.Errorf("an activated generation without data: %d", n)
+	}
+}
+
+func deleteTopic(t *testing.T, opts []kgo.Opt, topic string) {
+	t.Helper()
+	cl, err := kgo.NewClient(opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	_, _ = kadm.NewClient(cl).DeleteTopic(context.Background(), topic)
 }
 
 func TestGuarantee(t *testing.T) {

@@ -200,7 +200,7 @@ func (c *Connector) Run(ctx context.Context, log *slog.Logger, report connectors
 		NewSink:          p.newSink,
 		Encoder:          enc,
 		Store:            p.store,
-		Generations:      sink.NewGenerations(p.consume, enc.Topic),
+		Generations:      sink.NewGenerations(p.consume, enc.Topic, c.generationsTopic()),
 		Server:           who.server,
 		Connector:        who.connector,
 		Group:            who.group,

@@ -74,7 +74,7 @@ func commonSpec() connectors.Spec {
 		{Name: "transaction.max.records", Type: connectors.TypeInt, Default: "50000", Check: between(1, 10_000_000), Doc: "Records after which a Kafka transaction takes no further source transaction."},
 		{Name: "transaction.max.bytes", Type: connectors.TypeLong, Default: "67108864", Check: between(1, 1<<40), Doc: "Bytes, likewise."},
 		{Name: "transaction.linger.ms", Type: connectors.TypeLong, Default: "5", Check: between(0, 60_000), Doc: "Pause of a loaded stream between a Kafka commit and the next write, in milliseconds."},
-		{Name: "memory.budget.bytes", Type: connectors.TypeLong, Default: "67108864", Check: between(8<<20, 1<<40), Doc: "Memory for encoded records between source and broker, in bytes, from 8 MiB."},
+		{Name: "memory.budget.bytes", Type: connectors.TypeLong, Default: "33554432", Check: between(8<<20, 1<<40), Doc: "Memory for encoded records between source and broker, in bytes, from 8 MiB."},
 		{Name: "compression.type", Type: connectors.TypeString, Default: "none", Allowed: []string{"none", "gzip", "snappy", "lz4", "zstd"}, Doc: "Compression of the records."},
 		{Name: "max.request.size", Type: connectors.TypeInt, Default: "1048576", Check: between(1024, 1<<30), Doc: "Largest batch of records sent to a broker, in bytes; a larger record blocks."},
 		{Name: "offsets.storage.topic", Type: connectors.TypeString, Check: topicName, Doc: "Offsets topic of this connector alone, instead of the worker's offset.storage.topic."},
