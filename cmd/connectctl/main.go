@@ -72,7 +72,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError("%w; see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(newRunCommand(), newValidateCommand(), newTailCommand(), newVerifyCommand(),
+	root.AddCommand(profiled(newRunCommand()), newValidateCommand(), newTailCommand(), newVerifyCommand(),
 		newOffsetsCommand(), newDescribeCommand(), newDemoCommand(), newVersionCommand())
 	return root
 }

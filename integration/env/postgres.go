@@ -70,6 +70,15 @@ func (e *Env) NewPostgres(t testing.TB, major int, o PostgresOptions) *Postgres 
 	return p
 }
 
+// StartPostgres is NewPostgres outside a test: the server ends with the run.
+func (e *Env) StartPostgres(ctx context.Context, major int, o PostgresOptions) (*Postgres, error) {
+	p := e.postgres(major, true, o)
+	if err := p.start(ctx); err != nil {
+		return nil, fmt.Errorf("PostgreSQL %d: %w", major, err)
+	}
+	return p, nil
+}
+
 func (e *Env) postgres(major int, private bool, o PostgresOptions) *Postgres {
 	p := &Postgres{Major: major}
 	p.server = e.newServer(fmt.Sprintf("pg%d", major), kind{"setup-postgres.sh", []string{"PORT"}}, private)
