@@ -284,16 +284,16 @@ func TestAnySplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &script{}
 		lsn := uint64(0x1000)
-		for tx := range rapid.IntRange(1, 6).Draw(t, "transactions") {
+		for tx := range rapid.IntRange(1, 4).Draw(t, "transactions") {
 			s.begin(lsn, uint32(tx))
 			if tx == 0 {
 				describeWorld(s)
 			}
-			for i := range rapid.IntRange(0, 40).Draw(t, "changes") {
+			for i := range rapid.IntRange(0, 15).Draw(t, "changes") {
 				id := fmt.Sprint(i)
 				switch rapid.IntRange(0, 4).Draw(t, "change") {
 				case 0:
-					s.insert(1, id, "1", strings.Repeat("x", rapid.SampledFrom([]int{0, 10, 9000, 70_000, 300_000}).Draw(t, "size")))
+					s.insert(1, id, "1", strings.Repeat("x", rapid.SampledFrom([]int{0, 10, 100, 1000, 9000, 9000, 70_000}).Draw(t, "size")))
 				case 1:
 					s.update(1, 'K', []string{id, null, null}, "9"+id, "1", unchanged)
 				case 2:
@@ -308,7 +308,7 @@ func TestAnySplit(t *testing.T) {
 			lsn += 0x1000
 		}
 		all := s.buf.Bytes()
-		whole, err := newRig(t, bytes.NewReader(all), 0, world(), hide, Options{MaxBatchBytes: 64 << 20, MaxBatchChanges: 1 << 20}).drain(true)
+		whole, err := newRig(t, bytes.NewReader(all), 0, world(), hide, Options{MaxBatchBytes: 4 << 20, MaxBatchChanges: 1 << 20}).drain(true)
 		if !errors.Is(err, io.EOF) {
 			t.Fatalf("ended with %v", err)
 		}

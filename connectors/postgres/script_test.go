@@ -152,7 +152,7 @@ type scriptConn struct {
 
 func (c *scriptConn) Read(b []byte) (int, error) {
 	if c.rnd != nil && len(b) > 1 {
-		b = b[:1+c.rnd.Intn(min(len(b), 4096))]
+		b = b[:1+c.rnd.Intn(min(len(b), 16<<10))]
 	}
 	return c.src.Read(b)
 }
@@ -218,6 +218,8 @@ func newRig(t interface {
 		asm: newAssembler(plans, pgoutput.LSN(after), 1000), status: newStatus(conn, pgoutput.LSN(after), pgoutput.LSN(after)),
 		sentinel: newSentinel(nil), stop: make(chan struct{}), unwatch: func() bool { return true },
 	}
+	st.sentinel.err = io.EOF // nobody to wait for where the script ends
+	close(st.sentinel.ended)
 	return &rig{stream: st, conn: conn}
 }
 
