@@ -2,7 +2,8 @@
 // and schema registry.
 //
 // TIDEMARK_MAJORS names the PostgreSQL versions on which everything runs (default 14,18), TIDEMARK_MAIN_MAJORS those on which
-// only the main path does (default 15,16,17). TIDEMARK_SEED repeats the random tests of a run.
+// only the main path does (default 15,16,17). TIDEMARK_SEED repeats the random tests of a run; TIDEMARK_CONNECTCTL names a
+// binary to test in place of a fresh build.
 package integration
 
 import (
@@ -33,6 +34,9 @@ type runner struct{ m *testing.M }
 func (r runner) Run() int {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
+	if binary = os.Getenv("TIDEMARK_CONNECTCTL"); binary != "" {
+		return r.m.Run()
+	}
 	var err error
 	if binary, err = harness.Build(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
