@@ -2,6 +2,9 @@ package assembly
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -69,4 +72,36 @@ func prefixed(name string) bool {
 		}
 	}
 	return false
+}
+
+// The worker and connector files shown in the pages load without a problem.
+func TestDocumentedConfigurations(t *testing.T) {
+	t.Setenv("SHOP_PASSWORD", "x")
+	blocks := regexp.MustCompile("(?s)```properties\n(.*?)```")
+	workers, sources := 0, 0
+	worker, err := LoadWorkerOver("", map[string]string{"bootstrap.servers": "localhost:9092", "schema.registry.url": "http://localhost:8081"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range []string{"README.md", "docs/connectors/postgresql.md", "docs/connectctl.md", "docs/operations.md"} {
+		for _, m := range blocks.FindAllStringSubmatch(docs.Page(t, page), -1) {
+			path := filepath.Join(t.TempDir(), "shown.properties")
+			if err := os.WriteFile(path, []byte(m[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(m[1], "connector.class") {
+				sources++
+				_, err = LoadConnector(worker, path)
+			} else {
+				workers++
+				_, err = LoadWorker(path)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+	}
+	if workers < 1 || sources < 2 {
+		t.Errorf("found %d worker and %d connector files", workers, sources)
+	}
 }
