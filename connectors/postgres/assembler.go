@@ -190,7 +190,8 @@ func (a *assembler) truncate(m *pgoutput.Truncate) error {
 			return err
 		}
 		if rel.table != nil {
-			return a.block(fmt.Errorf("table %s was truncated: a TRUNCATE cannot be published, and rows published before would stay at the consumers", rel.name))
+			return a.block(fmt.Errorf("table %s was truncated: a TRUNCATE cannot be published, and rows published before would stay at the consumers; "+
+				"leave the table out (table.exclude.list), or drop the slot and run connectctl offsets reset WORKER CONNECTOR, which starts at the present", rel.name))
 		}
 		a.seq++
 	}
