@@ -101,7 +101,7 @@ func (p *play) play(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if err := within(ctx, startLimit, "no record was published", p.watcher.WaitRecord); err != nil {
+	if err := p.within(ctx, startLimit, "no record was published", p.watcher.WaitRecord); err != nil {
 		return Result{}, err
 	}
 	if err := p.drama(ctx); err != nil {
@@ -184,7 +184,7 @@ func (p *play) drama(ctx context.Context) error {
 		p.screen.Say("one transaction inserts %s rows", thousands(shop.BulkRows))
 		inserted := make(chan error, 1)
 		p.spawn(func() error { inserted <- p.db.shop.Bulk(ctx, conn, round); return nil })
-		killErr := within(ctx, killLimit, fmt.Sprintf("nothing of a transaction of %s rows came to the broker", thousands(shop.BulkRows)), p.killInside)
+		killErr := p.within(ctx, killLimit, fmt.Sprintf("nothing of a transaction of %s rows came to the broker", thousands(shop.BulkRows)), p.killInside)
 		if err := errors.Join(<-inserted, killErr); err != nil {
 			return err
 		}
@@ -260,7 +260,7 @@ func (p *play) finish(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	p.screen.Say("the shop closes after %s transactions; everything before %s has to be published", thousands(p.traffic.Transactions.Load()), target)
-	err = within(ctx, publishLimit, "not everything was published", func(ctx context.Context) error { return p.watcher.WaitCommitted(ctx, target) })
+	err = p.within(ctx, publishLimit, "not everything was published", func(ctx context.Context) error { return p.watcher.WaitCommitted(ctx, target) })
 	if err != nil {
 		return Result{}, err
 	}
@@ -281,7 +281,7 @@ func (p *play) finish(ctx context.Context) (Result, error) {
 			return Result{}, err
 		}
 	}
-	if err := within(ctx, judgeLimit, "the judge did not come to an end", p.judge); err != nil {
+	if err := p.within(ctx, judgeLimit, "the judge did not come to an end", p.judge); err != nil {
 		return Result{}, err
 	}
 	return p.result(slot, committed), nil
@@ -294,7 +294,7 @@ func (p *play) waitAcknowledged(ctx context.Context, target pgoutput.LSN) (slot 
 		return 0, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	err = within(ctx, startLimit, "the slot was not acknowledged", func(ctx context.Context) error {
+	err = p.within(ctx, startLimit, "the slot was not acknowledged", func(ctx context.Context) error {
 		for {
 			if slot, err = p.db.confirmed(ctx, conn); err != nil || slot >= target {
 				return err
@@ -343,14 +343,17 @@ func round(f float64) float64 { return float64(int64(f*10+0.5)) / 10 }
 func (p *play) dataPrefix() string { return p.topics.prefix + "." + p.db.shop.Schema + "." }
 
 // within bounds one part of the play; the sentence says what did not happen.
-func within(ctx context.Context, limit time.Duration, sentence string, f func(context.Context) error) error {
-	bounded, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s within %s", sentence, limit))
+func (p *play) within(ctx context.Context, limit time.Duration, sentence string, f func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := f(bounded)
-	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
-		return context.Cause(bounded)
+	if err == nil || bounded.Err() == nil || ctx.Err() != nil {
+		return err
 	}
-	return err
+	if why := reason(p.run); why != "" {
+		return fmt.Errorf("%s within %s; the worker says: %s", sentence, limit, why)
+	}
+	return fmt.Errorf("%s within %s", sentence, limit)
 }
 
 func pause(ctx context.Context, d time.Duration) error {

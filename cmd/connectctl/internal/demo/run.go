@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/demo/watch"
@@ -19,6 +20,9 @@ var ErrNotProven = errors.New("the stream does not match the database's log")
 // Run runs the demo. Whatever it started is stopped and removed when it returns, also after a panic.
 // An ended ctx gives an error that is context.Canceled.
 func Run(ctx context.Context, opt Options) (err error) {
+	// Folders that PostgreSQL's unprivileged user passes through must not depend on the caller's mask; what is
+	// secret has a mode of its own.
+	defer syscall.Umask(syscall.Umask(0o022))
 	out := opt.Out
 	if opt.JSON {
 		out = opt.Err

@@ -22,6 +22,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/demo/rundir"
 	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/demo/shop"
 	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/demo/watch"
+	"github.com/tidemark-cdc/tidemark/schema/registry"
 	"github.com/tidemark-cdc/tidemark/schema/registry/embedded"
 )
 
@@ -170,7 +171,7 @@ func (s *session) openKafka(ctx context.Context) error {
 	if s.opt.RegistryURL != "" {
 		s.topics.registry = s.opt.RegistryURL
 		s.made.RegistryURL, s.made.Prefix = s.opt.RegistryURL, s.topics.prefix
-		return nil
+		return s.checkRegistry(ctx)
 	}
 	if s.schemas, err = embedded.Open(s.run.Join("registry"), embedded.Options{}); err != nil {
 		return err
@@ -180,6 +181,15 @@ func (s *session) openKafka(ctx context.Context) error {
 	}
 	s.screen.Say("schema registry, embedded, listens on %s", s.topics.registry)
 	return nil
+}
+
+func (s *session) checkRegistry(ctx context.Context) error {
+	c, err := registry.New(registry.Config{URLs: []string{s.topics.registry}})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.Check(ctx)
 }
 
 // close stops and removes everything, in the opposite order, within 10 s.

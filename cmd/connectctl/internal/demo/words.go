@@ -16,7 +16,11 @@ import (
 // words says what was proven, or what was not.
 func (p *play) words(r Result) []string {
 	c := p.counts
-	lines := []string{"", "What was proven", ""}
+	heading := "What was proven"
+	if verdict(r) != nil {
+		heading = "What was found: the stream is not right"
+	}
+	lines := []string{"", heading, ""}
 	say := func(ok bool, format string, args ...any) {
 		mark := "  yes  "
 		if !ok {

@@ -20,7 +20,7 @@ import (
 
 const (
 	connectorName    = "shop"
-	passwordVariable = "TIDEMARK_DEMO_PASSWORD"
+	passwordVariable = "TIDEMARK_DEMO_PASSWORD" //nolint:gosec // a name, not a password
 	groupSuffix      = "-worker"
 )
 
@@ -148,6 +148,24 @@ func (w *worker) stop(patience time.Duration) error {
 	}
 }
 
+// reason is what the worker said last about why it waits; empty where it never did.
+func reason(run *rundir.Dir) string {
+	text, _ := os.ReadFile(run.Join("worker.log"))
+	lines := strings.Split(string(text), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if _, quoted, ok := strings.Cut(lines[i], " reason="); ok {
+			if text, err := strconv.Unquote(quoted); err == nil {
+				return text
+			}
+			return quoted
+		}
+		if strings.Contains(lines[i], "state=RUNNING") {
+			return ""
+		}
+	}
+	return ""
+}
+
 // failure says why the worker ended by itself: the last sentence it wrote.
 func (w *worker) failure() error {
 	text, _ := os.ReadFile(w.run.Join("worker.log"))
@@ -157,5 +175,8 @@ func (w *worker) failure() error {
 			return fmt.Errorf("the worker ended by itself: %s", sentence)
 		}
 	}
-	return fmt.Errorf("the worker (pid %d) ended by itself: %v", w.process.PID, w.err)
+	if w.err == nil {
+		return fmt.Errorf("the worker (pid %d) ended by itself", w.process.PID)
+	}
+	return fmt.Errorf("the worker (pid %d) ended by itself: %w", w.process.PID, w.err)
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -172,7 +173,7 @@ func (s *Server) Stop() error {
 }
 
 func runChild(ctx context.Context, cfg Config, t task, home string, root bool) error {
-	input, err := json.Marshal(t)
+	input, err := json.Marshal(t) //nolint:gosec // the password goes through a pipe to our own child
 	if err != nil {
 		return err
 	}
@@ -188,9 +189,9 @@ func runChild(ctx context.Context, cfg Config, t task, home string, root bool) e
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if root {
-		self, err := os.Open("/proc/self/exe")
+		self, err := executable(home)
 		if err != nil {
-			return fmt.Errorf("open our own program: %w", err)
+			return err
 		}
 		defer self.Close()
 		cmd.Path, cmd.ExtraFiles = "/proc/self/fd/3", []*os.File{self}
@@ -211,6 +212,33 @@ func runChild(ctx context.Context, cfg Config, t task, home string, root bool) e
 		return fmt.Errorf("a child of our own program ended: %w", err)
 	}
 	return nil
+}
+
+// executable opens our own program so that the unprivileged user may execute what the descriptor shows:
+// a copy, where only root may execute the file itself. The copy's name is gone at once.
+func executable(home string) (*os.File, error) {
+	f, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return nil, fmt.Errorf("open our own program: %w", err)
+	}
+	st, err := f.Stat()
+	if err == nil && st.Mode().Perm()&0o001 != 0 {
+		return f, nil
+	}
+	defer f.Close()
+	path := filepath.Join(home, "connectctl")
+	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
+	if err == nil {
+		_, err = io.Copy(to, f)
+		err = errors.Join(err, to.Chmod(0o755), to.Close())
+	}
+	if err == nil {
+		f2, openErr := os.Open(path)
+		if err = errors.Join(openErr, os.Remove(path)); err == nil {
+			return f2, nil
+		}
+	}
+	return nil, fmt.Errorf("copy our own program: %w", err)
 }
 
 // childEnv keeps what fetching needs and nothing that would change the server. PG* variables would.

@@ -14,7 +14,7 @@ var errGone = errors.New("no such process")
 // startTime is field 22 of /proc/PID/stat, clock ticks since boot. The name, field 2, may hold anything; it
 // ends at the last parenthesis.
 func startTime(pid int) (string, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") //nolint:gosec // a number makes no path
 	if err != nil {
 		return "", errGone
 	}

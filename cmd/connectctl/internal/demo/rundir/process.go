@@ -67,7 +67,7 @@ func (p Process) Stop(each time.Duration, signals ...syscall.Signal) error {
 func (d *Dir) Record(p Process) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	f, err := os.OpenFile(d.Join(recordsName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := os.OpenFile(d.Join(recordsName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600) //nolint:gosec // the folder is the caller's choice
 	if err != nil {
 		return fmt.Errorf("record process %d: %w", p.PID, err)
 	}

@@ -46,7 +46,7 @@ func Cache(chosen string) (string, error) {
 
 // Create makes and locks a new directory below runs, which is made too.
 func Create(runs string) (*Dir, error) {
-	if err := os.MkdirAll(runs, 0o755); err != nil {
+	if err := os.MkdirAll(runs, 0o755); err != nil { //nolint:gosec // the folder is the caller's choice
 		return nil, fmt.Errorf("make the demo's folder: %w: name another with --cache", err)
 	}
 	// A sweep must not take a directory between its creation and its lock.
@@ -118,7 +118,7 @@ func CheckSpace(dir string, need uint64) error {
 		if err != nil {
 			return fmt.Errorf("read the free space of %s: %w", dir, err)
 		}
-		if free := uint64(fs.Bavail) * uint64(fs.Bsize); free < need {
+		if free := fs.Bavail * uint64(fs.Bsize); free < need {
 			return fmt.Errorf("%s has %d MiB free and the demo needs %d MiB: make room, or name a folder elsewhere with --cache", dir, free>>20, need>>20)
 		}
 		return nil
