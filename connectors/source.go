@@ -32,8 +32,14 @@ type Change struct {
 	Before schema.Row
 	// After is nil for OpDelete. Columns the log did not carry are KindUnavailable.
 	After schema.Row
-	// OldKey is set on the create half of a key change: the old row; its key columns are present.
+	// OldKey is set on the create half of an update that is two changes: the old row. Where the table
+	// has a key its columns are present.
 	OldKey schema.Row
+	// NewKey is set on the delete half of such an update: the new row.
+	NewKey schema.Row
+	// LSN is where the change itself is in the log, as the engine gives it; 0 where it gives none.
+	// It is for formats that publish it: the position of a change is Transaction.Pos and Seq.
+	LSN uint64
 }
 
 // Transaction identifies a source transaction.

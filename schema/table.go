@@ -36,13 +36,16 @@ type Type struct {
 	Labels    []string // LogicalEnum: in the enum's order
 	Name      string   // the database's own name of the type, such as "character varying(30)"
 	OID       uint32   // the engine's id of the type, 0 where it has none
+	Base      string   // the engine's internal name of the type, or of the one below a domain, such as "int4" or "hstore"; empty where unknown
+	Modifier  int32    // the engine's modifier of the type Base names (PostgreSQL: atttypmod), -1 where it has none
 }
 
 // Column is a column of a table version.
 type Column struct {
 	Name    string // as in the database, unquoted, UTF-8
 	Type    Type
-	NotNull bool // declared NOT NULL (or part of the primary key)
+	NotNull bool   // declared NOT NULL (or part of the primary key)
+	Default string // the default's expression as the database prints it; empty where there is none
 }
 
 // Table is one immutable version of a table: what was in force at a change.

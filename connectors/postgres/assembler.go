@@ -44,8 +44,9 @@ type assembler struct {
 	final     pgoutput.LSN // of the transaction: its commit record
 	end       pgoutput.LSN // of the last stepCommit or stepEmpty: the boundary
 	tx        connectors.Transaction
-	seq       int64 // ordinal of the next change
-	published int64 // captured changes of the transaction
+	seq       int64  // ordinal of the next change
+	lsn       uint64 // of the message at hand, as XLogData gives it
+	published int64  // captured changes of the transaction
 
 	changes []connectors.Change
 	rows    slab

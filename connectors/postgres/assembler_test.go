@@ -75,7 +75,7 @@ func TestChanges(t *testing.T) {
 		{"keyless update is delete and create", func(s *script) {
 			s.update(3, 'O', []string{"1", "1"}, "1", "2")
 			s.delete(3, 'O', "1", "2")
-		}, []string{`0 d public.k v1 before(1,1)`, `1 c public.k v1 after(1,2)`, `2 d public.k v1 before(1,2)`}},
+		}, []string{`0 d public.k v1 before(1,1)`, `1 c public.k v1 after(1,2) oldkey(1,1)`, `2 d public.k v1 before(1,2)`}},
 		{"ordinals count what is filtered", func(s *script) {
 			s.insert(4, "1", "1")
 			s.update(4, 'K', []string{"1", null}, "2", "1")

@@ -170,7 +170,7 @@ func sameType(a, b *schema.Type) bool {
 func sameTable(a, b *schema.Table) bool {
 	return a.ID == b.ID && a.Namespace == b.Namespace && a.Name == b.Name && a.Identity == b.Identity && slices.Equal(a.Key, b.Key) &&
 		slices.EqualFunc(a.Columns, b.Columns, func(x, y schema.Column) bool {
-			return x.Name == y.Name && x.NotNull == y.NotNull && sameType(&x.Type, &y.Type)
+			return x.Name == y.Name && x.NotNull == y.NotNull && x.Default == y.Default && sameType(&x.Type, &y.Type)
 		})
 }
 

@@ -264,7 +264,7 @@ func (p *planner) columns(ctx context.Context, rel *pgoutput.Relation, now *cata
 		col := schema.Column{Name: c.Name, Type: t}
 		if now != nil {
 			if cat := now.Column(c.Name); cat != nil && cat.TypeOID == c.TypeOID && cat.Typmod == c.TypeModifier {
-				col.Type.Name, col.NotNull = cat.TypeName, cat.NotNull
+				col.Type.Name, col.NotNull, col.Default = cat.TypeName, cat.NotNull, cat.Default
 			}
 		}
 		plan.columns[i].at, plan.columns[i].decode = len(plan.table.Columns), decode

@@ -94,14 +94,10 @@ func (a *assembler) update(m *pgoutput.Update) error {
 	if err != nil {
 		return err
 	}
-	if err := a.add(connectors.Change{Op: connectors.OpDelete, Table: rel.table, Seq: seq, Before: before}, before); err != nil {
+	if err := a.add(connectors.Change{Op: connectors.OpDelete, Table: rel.table, Seq: seq, Before: before, NewKey: after}, before); err != nil {
 		return err
 	}
-	create := connectors.Change{Op: connectors.OpCreate, Table: rel.table, Seq: seq + 1, After: after}
-	if len(rel.key) > 0 {
-		create.OldKey = before
-	}
-	return a.add(create, after)
+	return a.add(connectors.Change{Op: connectors.OpCreate, Table: rel.table, Seq: seq + 1, After: after, OldKey: before}, after)
 }
 
 func (a *assembler) delete(m *pgoutput.Delete) error {
@@ -135,6 +131,7 @@ func (a *assembler) add(c connectors.Change, row schema.Row) error {
 			return a.block(fmt.Errorf("table %s: key column %q is %s in the log", c.Table.QualifiedName(), c.Table.Columns[k].Name, kind))
 		}
 	}
+	c.LSN = a.lsn
 	a.changes = append(a.changes, c)
 	a.published++
 	return nil

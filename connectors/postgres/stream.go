@@ -253,7 +253,7 @@ func (s *stream) read(ctx context.Context) error {
 	if err := s.events(ctx); err != nil {
 		return err
 	}
-	err := s.wire.fill()
+	err := s.wire.fill(s.asm.inTx)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		// The deadline first, the flags second: an event in between sets it again.
 		if err := s.wire.conn.SetReadDeadline(time.Time{}); err != nil {
@@ -332,6 +332,7 @@ func (s *stream) frame(ctx context.Context, kind byte, body []byte) (result step
 func (s *stream) copyData(ctx context.Context, body []byte) (step, bool, error) {
 	switch {
 	case len(body) >= xlogHeader && body[0] == 'w':
+		s.asm.lsn = binary.BigEndian.Uint64(body[1:])
 		result, err := s.asm.message(ctx, body[xlogHeader:])
 		return result, false, err
 	case len(body) == keepaliveSize && body[0] == 'k':

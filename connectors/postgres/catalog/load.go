@@ -72,8 +72,9 @@ const columnQuery = `
 SELECT a.attrelid, a.attnum, a.attname::text, a.atttypid, a.atttypmod, format_type(a.atttypid, a.atttypmod),
        a.attnotnull AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'n'
                                        AND k.conkey[1] = a.attnum AND NOT k.convalidated),
-       a.attgenerated::text
-  FROM pg_attribute a
+       a.attgenerated::text,
+       CASE WHEN a.attgenerated = '' THEN coalesce(pg_get_expr(d.adbin, d.adrelid), '') ELSE '' END
+  FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
  WHERE a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
  ORDER BY a.attrelid, a.attnum`
 
@@ -85,7 +86,7 @@ func readColumns(ctx context.Context, tx pgx.Tx, oids []uint32, byOID map[uint32
 	var oid uint32
 	var c Column
 	var generated string
-	_, err = pgx.ForEachRow(rows, []any{&oid, &c.Num, &c.Name, &c.TypeOID, &c.Typmod, &c.TypeName, &c.NotNull, &generated}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&oid, &c.Num, &c.Name, &c.TypeOID, &c.Typmod, &c.TypeName, &c.NotNull, &generated, &c.Default}, func() error {
 		c.Generated = firstByte(generated)
 		if t := byOID[oid]; t != nil {
 			t.Columns = append(t.Columns, c)

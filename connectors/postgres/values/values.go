@@ -41,6 +41,9 @@ const (
 // Options are the mapping's modes.
 type Options struct {
 	Decimal DecimalMode // empty means DecimalPrecise
+	// Text leaves every type as its text that is not a boolean, an integer, a float, bytea, a date, a
+	// time or a timestamp, also in arrays: for a format that has a mapping of its own.
+	Text bool
 }
 
 // Decoder turns one value's text into a Value. The result may alias text; what must be made
@@ -58,12 +61,12 @@ func mapType(resolve Resolver, oid uint32, typmod int32, opts Options, depth int
 		return schema.Type{}, nil, fmt.Errorf("type %d: domains nest deeper than 32", oid)
 	}
 	if t, d, ok := builtin(oid, typmod, opts); ok {
-		t.OID, t.Name = oid, builtinName(oid, typmod)
+		t.OID, t.Name, t.Base, t.Modifier = oid, builtinName(oid, typmod), internalNames[oid], typmod
 		return t, d, nil
 	}
 	info, ok := resolve(oid)
 	if !ok {
-		return schema.Type{Kind: schema.KindString, OID: oid, Name: fmt.Sprintf("unknown (oid %d)", oid)}, decodeText, nil
+		return schema.Type{Kind: schema.KindString, OID: oid, Name: fmt.Sprintf("unknown (oid %d)", oid), Modifier: typmod}, decodeText, nil
 	}
 	name := qualifiedTypeName(info)
 	switch {
@@ -73,11 +76,11 @@ func mapType(resolve Resolver, oid uint32, typmod int32, opts Options, depth int
 		return t, d, err
 	case info.Kind == 'e':
 		labels := append([]string(nil), info.Labels...)
-		return schema.Type{Kind: schema.KindString, Logical: schema.LogicalEnum, Labels: labels, OID: oid, Name: name}, decodeText, nil
+		return schema.Type{Kind: schema.KindString, Logical: schema.LogicalEnum, Labels: labels, OID: oid, Name: name, Base: info.Name, Modifier: typmod}, decodeText, nil
 	case info.Elem != 0:
 		return mapArray(resolve, info, typmod, opts, depth)
 	}
-	return schema.Type{Kind: schema.KindString, OID: oid, Name: name}, decodeText, nil
+	return schema.Type{Kind: schema.KindString, OID: oid, Name: name, Base: info.Name, Modifier: typmod}, decodeText, nil
 }
 
 func mapArray(resolve Resolver, info TypeInfo, typmod int32, opts Options, depth int) (schema.Type, Decoder, error) {
@@ -87,7 +90,7 @@ func mapArray(resolve Resolver, info TypeInfo, typmod int32, opts Options, depth
 	}
 	name := elem.Name + "[]"
 	if elem.Kind == schema.KindArray { // an array of a domain over an array
-		return schema.Type{Kind: schema.KindString, OID: info.OID, Name: name}, decodeText, nil
+		return schema.Type{Kind: schema.KindString, OID: info.OID, Name: name, Base: info.Name, Modifier: typmod}, decodeText, nil
 	}
 	delim := info.Delim
 	if e, ok := resolve(info.Elem); ok && e.Delim != 0 {
@@ -96,7 +99,7 @@ func mapArray(resolve Resolver, info TypeInfo, typmod int32, opts Options, depth
 	if delim == 0 {
 		delim = ','
 	}
-	t := schema.Type{Kind: schema.KindArray, Elem: &elem, OID: info.OID, Name: name}
+	t := schema.Type{Kind: schema.KindArray, Elem: &elem, OID: info.OID, Name: name, Base: info.Name, Modifier: typmod}
 	return t, arrayDecoder(decode, delim), nil
 }
 
@@ -119,6 +122,9 @@ func builtin(oid uint32, typmod int32, opts Options) (schema.Type, Decoder, bool
 	}
 	logical := func(k schema.Kind, l schema.Logical, d Decoder) (schema.Type, Decoder, bool) {
 		return schema.Type{Kind: k, Logical: l}, d, true
+	}
+	if opts.Text && textInstead(oid) {
+		return logical(schema.KindString, schema.LogicalNone, decodeText)
 	}
 	switch oid {
 	case oidBool:
