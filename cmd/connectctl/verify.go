@@ -19,7 +19,8 @@ import (
 func newVerifyCommand() *cobra.Command {
 	var conn connectionFlags
 	var generations string
-	var asJSON, noTombstones bool
+	var asJSON bool
+	var rules records.TopicRules
 	cmd := &cobra.Command{
 		Use:   "verify TOPIC...",
 		Short: "Check the order and completeness of topics as a consumer sees them",
@@ -37,17 +38,18 @@ that are not active are ignored. Prints counts; exit code 1 on a violation.`,
 			if err != nil {
 				return err
 			}
-			return verify(cmd.Context(), cmd.OutOrStdout(), opts, topics, generations, noTombstones, asJSON)
+			return verify(cmd.Context(), cmd.OutOrStdout(), opts, topics, generations, rules, asJSON)
 		},
 	}
 	conn.add(cmd)
 	cmd.Flags().StringVar(&generations, "generations", "", "topic of the activation records; found by the topics' names where absent")
-	cmd.Flags().BoolVar(&noTombstones, "no-tombstones", false, "the connector writes none (tombstones.on.delete=false)")
+	cmd.Flags().BoolVar(&rules.NoTombstones, "no-tombstones", false, "the connector writes none (tombstones.on.delete=false)")
+	cmd.Flags().BoolVar(&rules.NoDeletes, "no-deletes", false, "the connector writes only tombstones (deletes.on.delete=false)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
-func verify(ctx context.Context, out io.Writer, opts []kgo.Opt, topics []string, generations string, noTombstones, asJSON bool) error {
+func verify(ctx context.Context, out io.Writer, opts []kgo.Opt, topics []string, generations string, rules records.TopicRules, asJSON bool) error {
 	cl, err := kgo.NewClient(opts...)
 	if err != nil {
 		return err
@@ -64,7 +66,8 @@ func verify(ctx context.Context, out io.Writer, opts []kgo.Opt, topics []string,
 		if err != nil {
 			return err
 		}
-		c.Rules[t] = records.TopicRules{Compacted: compacted, NoTombstones: noTombstones}
+		rules.Compacted = compacted
+		c.Rules[t] = rules
 	}
 	active, err := records.ReadActive(ctx, opts, adm, topics, generations)
 	if err != nil {

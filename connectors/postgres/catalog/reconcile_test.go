@@ -63,6 +63,13 @@ func TestReconcileGoesOn(t *testing.T) {
 			d.Position.Pos, d.Position.PosLSN = "", 0
 			d.Position.Timeline, d.SetBack, d.Position.BoundaryLSN, d.StartLSN = 4, true, 0x1900, 0x1900
 		}},
+		{"offset set beyond the slot", func(in *Inputs) {
+			in.GenerationStart, in.Stored.AckedLSN, in.Stored.BoundaryLSN, in.Stored.Pos, in.Stored.PosLSN = 0x2000, 0x2000, 0x2000, "", 0
+			in.Slot.ConfirmedFlush = 0xFFF
+		}, func(d *Decision) {
+			d.AdvanceSlotTo, d.StartLSN = 0x2000, 0x2000
+			d.Position.AckedLSN, d.Position.BoundaryLSN, d.Position.Pos, d.Position.PosLSN = 0x2000, 0x2000, "", 0
+		}},
 		{"generation start not known", func(in *Inputs) { in.GenerationStart, in.Slot.ConfirmedFlush = 0, 0x100 }, func(d *Decision) { d.AdvanceSlotTo = 0x1800 }},
 		{"set by hand without identity", func(in *Inputs) { in.Stored.SystemID, in.Stored.Timeline = "", 0 }, func(*Decision) {}},
 	}

@@ -50,7 +50,7 @@ func (c *Connector) describeKafka(ctx context.Context, p *parts) []connectors.Fa
 	}
 	server := c.identity().server
 	var facts []connectors.Fact
-	topics := []string{c.offsetsTopic()}
+	topics := []string{c.offsetsTopic(), c.generationsTopic()}
 	if o, ok := offsets.Find(stored, offsets.GenerationPartition(server)); ok {
 		if g, err := offsets.GenerationFrom(o); err == nil {
 			facts = append(facts, connectors.Fact{Name: "generation", Value: fmt.Sprintf("%d, from %s", g.Number, g.Start)})

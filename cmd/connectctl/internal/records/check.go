@@ -39,6 +39,8 @@ type TopicRules struct {
 	Compacted bool
 	// NoTombstones is set where the connector writes none (tombstones.on.delete=false).
 	NoTombstones bool
+	// NoDeletes is set where a tombstone stands alone for its delete (deletes.on.delete=false).
+	NoDeletes bool
 }
 
 // Checker takes the records of a stream's topics, in order within a partition, and collects
@@ -106,7 +108,7 @@ func (c *Checker) tombstone(p *partition, m Meta, r *kgo.Record) {
 	rules := c.Rules[r.Topic]
 	switch {
 	case p.awaits && p.last.Compare(m.Position) == 0 && bytes.Equal(p.key, r.Key):
-	case rules.Compacted && (!p.any || p.last.Compare(m.Position) < 0):
+	case (rules.Compacted || rules.NoDeletes) && (!p.any || p.last.Compare(m.Position) < 0):
 	default:
 		c.violate(r.Topic, r.Partition, r.Offset, fmt.Sprintf("tombstone at %s does not follow its delete", at(m)))
 	}

@@ -55,6 +55,8 @@ func TestChecker(t *testing.T) {
 		{"tombstone of another key", "0 0/9 0 d a;0 0/9 0 D b", TopicRules{}, []string{"does not follow its delete"}},
 		{"tombstone alone", "0 0/9 0 C a", TopicRules{}, []string{"does not follow its delete"}},
 		{"tombstone after compaction", "0 0/9 0 D a;0 0/A 0 c b", TopicRules{Compacted: true}, nil},
+		{"tombstone for its delete", "0 0/9 0 D a;0 0/9 1 D b;0 0/A 0 c b", TopicRules{NoDeletes: true}, nil},
+		{"tombstone for its delete twice", "0 0/9 0 D a;0 0/9 0 D a", TopicRules{NoDeletes: true}, []string{"does not follow its delete"}},
 		{"tombstone twice", "0 0/9 0 d a;0 0/9 0 D a;0 0/9 0 D a", TopicRules{}, []string{"does not follow its delete"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
