@@ -2,10 +2,13 @@
 //
 //	envctl run [-postgres 14,18] [-kafka] [-registry] -- go test ./integration/...
 //	envctl up  [-postgres 14,18] [-kafka] [-registry]
+//	envctl vars [-postgres 14,18] [-kafka] [-registry]
 //	envctl fetch
 //
 // The command finds the run through TIDEMARK_ENV and shares its servers with every process it starts; what was not
-// asked for by a flag starts on first use. envctl ends with the command's exit code, 130 when it was told to end.
+// asked for by a flag starts on first use. vars, below run, starts what the flags name in that run and prints shell lines that export the
+// addresses to tests which do not know env: TIDEMARK_TEST_PG_URLS, TIDEMARK_TEST_KAFKA, TIDEMARK_TEST_KAFKA_SASL,
+// TIDEMARK_TEST_REGISTRY_URL. envctl ends with the command's exit code, 130 when it was told to end.
 package main
 
 import (
@@ -24,7 +27,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/integration/env"
 )
 
-const usage = "usage: envctl run [-postgres 14,18] [-kafka] [-registry] -- COMMAND... | envctl up [flags] | envctl fetch"
+const usage = "usage: envctl run [-postgres 14,18] [-kafka] [-registry] -- COMMAND... | envctl up [flags] | envctl vars [flags] | envctl fetch"
 
 func main() {
 	code, err := run(os.Args[1:])
@@ -48,7 +51,11 @@ func run(args []string) (code int, err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	e, err := env.Start(ctx, env.Options{Alone: true})
+	vars := args[0] == "vars"
+	if vars && os.Getenv(env.Variable) == "" {
+		return 2, fmt.Errorf("%s is not set: vars works below envctl run", env.Variable)
+	}
+	e, err := env.Start(ctx, env.Options{Alone: !vars})
 	if err != nil {
 		return 1, err
 	}
@@ -56,15 +63,18 @@ func run(args []string) (code int, err error) {
 	if args[0] == "fetch" {
 		return 0, e.Fetch(ctx)
 	}
-	lines, err := start(ctx, e, *majors, *kafka, *registry)
+	s, err := start(ctx, e, *majors, *kafka, *registry)
 	if err != nil {
 		return 1, err
 	}
 	switch {
+	case vars:
+		fmt.Print(s.exports())
+		return 0, nil
 	case args[0] == "run" && flags.NArg() > 0:
 		return child(ctx, e, flags.Args())
 	case args[0] == "up":
-		fmt.Printf("%s\nexport %s=%s\n", strings.Join(lines, "\n"), env.Variable, e.File())
+		fmt.Printf("%s\nexport %s=%s\n", strings.Join(s.lines(), "\n"), env.Variable, e.File())
 		<-ctx.Done()
 		return 0, nil
 	default:
@@ -72,50 +82,73 @@ func run(args []string) (code int, err error) {
 	}
 }
 
-// start starts servers side by side and returns a line to connect to each.
-func start(ctx context.Context, e *env.Env, majors string, kafka, registry bool) ([]string, error) {
-	var starts []func() (string, error)
+// started are the servers that flags asked for.
+type started struct {
+	postgres []*env.Postgres
+	kafka    *env.Kafka
+	registry *env.Registry
+}
+
+// lines has a line to connect to each.
+func (s *started) lines() (lines []string) {
+	for _, p := range s.postgres {
+		lines = append(lines, fmt.Sprintf("PostgreSQL %d  %s  socket %s", p.Major, p.URL("postgres"), p.SocketDir()))
+	}
+	if s.kafka != nil {
+		lines = append(lines, fmt.Sprintf("Kafka  %s  SASL %s", s.kafka.Bootstrap(), s.kafka.SASLBootstrap()))
+	}
+	if s.registry != nil {
+		lines = append(lines, "Registry  "+s.registry.URL())
+	}
+	return lines
+}
+
+// exports has the addresses as shell commands.
+func (s *started) exports() string {
+	var b strings.Builder
+	var urls []string
+	for _, p := range s.postgres {
+		urls = append(urls, p.URL("postgres"))
+	}
+	if len(urls) > 0 {
+		fmt.Fprintf(&b, "export TIDEMARK_TEST_PG_URLS='%s'\n", strings.Join(urls, ","))
+	}
+	if s.kafka != nil {
+		fmt.Fprintf(&b, "export TIDEMARK_TEST_KAFKA='%s'\nexport TIDEMARK_TEST_KAFKA_SASL='%s'\n", s.kafka.Bootstrap(), s.kafka.SASLBootstrap())
+	}
+	if s.registry != nil {
+		fmt.Fprintf(&b, "export TIDEMARK_TEST_REGISTRY_URL='%s'\n", s.registry.URL())
+	}
+	return b.String()
+}
+
+// start starts servers side by side.
+func start(ctx context.Context, e *env.Env, majors string, kafka, registry bool) (s started, err error) {
+	var numbers []int
 	for m := range strings.SplitSeq(majors, ",") {
 		if m == "" {
 			continue
 		}
 		major, err := strconv.Atoi(m)
 		if err != nil {
-			return nil, fmt.Errorf("-postgres %s: %q is not a major version", majors, m)
+			return s, fmt.Errorf("-postgres %s: %q is not a major version", majors, m)
 		}
-		starts = append(starts, func() (string, error) {
-			p, err := e.OpenPostgres(ctx, major)
-			if err != nil {
-				return "", err
-			}
-			return fmt.Sprintf("PostgreSQL %d  %s  socket %s", major, p.URL("postgres"), p.SocketDir()), nil
-		})
+		numbers = append(numbers, major)
+	}
+	s.postgres = make([]*env.Postgres, len(numbers))
+	errs := make([]error, len(numbers)+2)
+	var wg sync.WaitGroup
+	for i, major := range numbers {
+		wg.Go(func() { s.postgres[i], errs[i] = e.OpenPostgres(ctx, major) })
 	}
 	if kafka {
-		starts = append(starts, func() (string, error) {
-			k, err := e.OpenKafka(ctx)
-			if err != nil {
-				return "", err
-			}
-			return fmt.Sprintf("Kafka  %s  SASL %s", k.Bootstrap(), k.SASLBootstrap()), nil
-		})
+		wg.Go(func() { s.kafka, errs[len(numbers)] = e.OpenKafka(ctx) })
 	}
 	if registry {
-		starts = append(starts, func() (string, error) {
-			r, err := e.OpenRegistry(ctx)
-			if err != nil {
-				return "", err
-			}
-			return "Registry  " + r.URL(), nil
-		})
-	}
-	lines, errs := make([]string, len(starts)), make([]error, len(starts))
-	var wg sync.WaitGroup
-	for i, f := range starts {
-		wg.Go(func() { lines[i], errs[i] = f() })
+		wg.Go(func() { s.registry, errs[len(numbers)+1] = e.OpenRegistry(ctx) })
 	}
 	wg.Wait()
-	return lines, errors.Join(errs...)
+	return s, errors.Join(errs...)
 }
 
 // child runs the command; a signal to envctl ends it first, so that the servers outlive it.

@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# What test.sh runs below envctl: the packages' own tests that need servers, then the end-to-end tests.
+#   with-servers.sh            all
+#   with-servers.sh packages   only the packages' own
+#   with-servers.sh e2e [ARG]  only ./integration/...; ARGs go to go test
+set -euo pipefail
+cd "$(dirname "$0")/.."
+GO=${GO:-go}
+what=${1:-all}
+shift || true
+
+if [ "$what" != e2e ]; then
+  echo "== packages' tests with real servers"
+  # The addresses come from the run that TIDEMARK_ENV names; what does not run yet is started.
+  eval "$($GO run ./integration/env/cmd/envctl vars -postgres 14,18 -kafka -registry)"
+  $GO test -timeout 6m ./connectors/postgres/... ./offsets/kafkastore/... ./pipeline/... ./schema/registry/...
+fi
+if [ "$what" != packages ]; then
+  echo "== end to end"
+  exec $GO test -timeout 12m -parallel "${TIDEMARK_PARALLEL:-4}" ./integration/... "$@"
+fi
