@@ -45,7 +45,6 @@ func Run(ctx context.Context, cfg Config) error {
 			return err
 		}
 		r.report("WAITING", err.Error())
-		cfg.Log.Warn("waiting before the next attempt", "reason", err)
 		r.sleep(ctx)
 	}
 }

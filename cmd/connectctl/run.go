@@ -87,9 +87,12 @@ func runAll(ctx context.Context, log *slog.Logger, all []*assembly.Connector) er
 		wg.Go(func() {
 			clog := log.With("connector", c.Name())
 			report := func(s connectors.State) {
-				if s.Reason == "" {
+				switch {
+				case s.Reason == "":
 					clog.Info("state", "state", s.Name)
-				} else {
+				case s.Name == "STARTING" || s.Name == "RUNNING":
+					clog.Info("state", "state", s.Name, "reason", s.Reason)
+				default:
 					clog.Warn("state", "state", s.Name, "reason", s.Reason)
 				}
 			}

@@ -175,6 +175,15 @@ func (f *filter) key(schema, table string) []string {
 }
 
 // selectors are the members of table.include.list, to be checked for one that matches nothing.
+// included is the table include list as configured.
+func (f *filter) included() string {
+	texts := make([]string, len(f.tableIn))
+	for i, p := range f.tableIn {
+		texts[i] = p.text
+	}
+	return strings.Join(texts, ", ")
+}
+
 func (f *filter) selectors() []catalog.Selector {
 	out := make([]catalog.Selector, len(f.tableIn))
 	for i, p := range f.tableIn {

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/connectors/postgres/catalog"
 	"github.com/tidemark-cdc/tidemark/connectors/postgres/pgoutput"
 	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/schema"
 )
 
 // slotWait is how long a start waits for a slot that another process holds, most often the
@@ -146,15 +147,43 @@ func (o *opening) reconcile(ctx context.Context, slot catalog.Slot) (err error) 
 	return err
 }
 
-// readTables finds the captured tables: those the lists take, of those the publication has or is to have.
-func (o *opening) readTables(ctx context.Context) (err error) {
+// readTables finds the captured tables and their keys.
+func (o *opening) readTables(ctx context.Context) error {
+	if err := o.selectTables(ctx); err != nil {
+		return err
+	}
+	if len(o.captured) == 0 && len(o.set.filter.tableIn) > 0 {
+		return connectors.Refuse(fmt.Errorf("%s: no table of database %q matches %s; create the table first, or correct the list (connectctl validate CONNECTOR names similar ones)",
+			propTableInclude, o.set.conn.Database, o.set.filter.included()))
+	}
+	o.keys = make(map[uint32][]string, len(o.captured))
+	for _, t := range o.captured {
+		key, err := catalog.KeyFor(t, o.set.filter.key(t.Schema, t.Name), o.operations())
+		if err != nil {
+			return err
+		}
+		o.keys[t.OID] = key
+	}
+	return nil
+}
+
+// operations are those of the publication, or of the one to be created.
+func (o *opening) operations() catalog.Operations {
+	if o.pub.Exists {
+		return o.pub.Ops
+	}
+	return catalog.AllOperations
+}
+
+// selectTables reads the captured tables: those the lists take, of those the publication has or is to have.
+func (o *opening) selectTables(ctx context.Context) (err error) {
 	name := o.set.publication.Name
 	if o.pub, err = catalog.ReadPublication(ctx, o.sql, name); err != nil {
 		return err
 	}
-	viaRoot, ops := o.set.publication.ViaPartitionRoot, catalog.AllOperations
+	viaRoot := o.set.publication.ViaPartitionRoot
 	if o.pub.Exists {
-		viaRoot, ops = o.pub.ViaRoot, o.pub.Ops
+		viaRoot = o.pub.ViaRoot
 	}
 	if o.refs, err = catalog.ListTables(ctx, o.sql, viaRoot); err != nil {
 		return err
@@ -177,18 +206,8 @@ func (o *opening) readTables(ctx context.Context) (err error) {
 			o.set.publication.Tables = append(o.set.publication.Tables, r)
 		}
 	}
-	if o.captured, err = catalog.ReadTables(ctx, o.sql, oids...); err != nil {
-		return err
-	}
-	o.keys = make(map[uint32][]string, len(o.captured))
-	for _, t := range o.captured {
-		key, err := catalog.KeyFor(t, o.set.filter.key(t.Schema, t.Name), ops)
-		if err != nil {
-			return err
-		}
-		o.keys[t.OID] = key
-	}
-	return nil
+	o.captured, err = catalog.ReadTables(ctx, o.sql, oids...)
+	return err
 }
 
 // drift compares the stored tables that are still captured with the catalogue.
@@ -263,15 +282,9 @@ func (o *opening) takeSlot(ctx context.Context, slot catalog.Slot) (err error) {
 
 // begin plans the captured tables and starts the stream.
 func (o *opening) begin(ctx context.Context) (connectors.Opened, *stream, error) {
-	look := &live{set: catalog.TypeSet{}, run: func(ctx context.Context, f func(context.Context, *pgx.Conn) error) error { return f(ctx, o.sql) }}
-	plans := newPlanner(o.set.conn.Database, o.set.filter, o.set.values, o.pub.Ops, look)
-	plans.stored, plans.viaRoot = o.states, o.pub.ViaRoot
-	if err := look.set.LoadTables(ctx, o.sql, o.captured...); err != nil {
+	plans, look, columns, err := o.planner(ctx)
+	if err != nil {
 		return connectors.Opened{}, nil, err
-	}
-	columns := make(map[uint32][]string, len(o.pub.Tables))
-	for _, t := range o.pub.Tables {
-		columns[t.OID] = t.Columns
 	}
 	opened := connectors.Opened{
 		Start:    catalog.FormatPos(o.decision.StartLSN),
@@ -290,4 +303,50 @@ func (o *opening) begin(ctx context.Context) (connectors.Opened, *stream, error)
 	}
 	st := newStream(o, conn, plans, look)
 	return opened, st, nil
+}
+
+// planner prepares to plan the captured tables; columns are those the publication publishes, by table.
+func (o *opening) planner(ctx context.Context) (plans *planner, look *live, columns map[uint32][]string, err error) {
+	look = &live{set: catalog.TypeSet{}, run: func(ctx context.Context, f func(context.Context, *pgx.Conn) error) error { return f(ctx, o.sql) }}
+	plans = newPlanner(o.set.conn.Database, o.set.filter, o.set.values, o.pub.Ops, look)
+	plans.stored, plans.viaRoot = o.states, o.pub.ViaRoot
+	columns = make(map[uint32][]string, len(o.pub.Tables))
+	for _, t := range o.pub.Tables {
+		columns[t.OID] = t.Columns
+	}
+	return plans, look, columns, look.set.LoadTables(ctx, o.sql, o.captured...)
+}
+
+// Tables returns the captured tables as a start would plan them, for checks of what is made of them, and what is
+// wrong with any that Check does not tell. It changes nothing; tables without a usable key are left out.
+func Tables(ctx context.Context, cfg connectors.Config) (tables []*schema.Table, problems []connectors.Problem, err error) {
+	set, err := newSettings(cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := &opening{set: set}
+	if o.sql, err = catalog.Connect(ctx, set.conn); err != nil {
+		return nil, nil, err
+	}
+	defer o.abandon(ctx)
+	if err := o.selectTables(ctx); err != nil {
+		return nil, nil, err
+	}
+	plans, _, columns, err := o.planner(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, t := range o.captured {
+		key, err := catalog.KeyFor(t, set.filter.key(t.Schema, t.Name), o.operations())
+		if err != nil {
+			continue
+		}
+		table, err := plans.seed(ctx, t, key, columns[t.OID])
+		if err != nil {
+			problems = append(problems, connectors.Problem{Message: err.Error()})
+			continue
+		}
+		tables = append(tables, table)
+	}
+	return tables, problems, nil
 }

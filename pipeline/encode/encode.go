@@ -41,7 +41,7 @@ type Encoder struct {
 	genText    []byte
 	stored     map[string]offsets.TableState // by qualified name, as loaded
 	tables     map[string]*table             // by qualified name
-	topics     map[string]string             // qualified name by topic
+	topics     map[string]taken              // by what collides
 	plans      map[*schema.Table]*plan
 	last       *plan
 	meta       avro.Meta

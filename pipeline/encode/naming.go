@@ -2,6 +2,7 @@ package encode
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tidemark-cdc/tidemark/schema"
 )
@@ -41,8 +42,43 @@ func (e *Encoder) checkTopic(t *schema.Table, topic string) error {
 	if topic == GenerationsTopic(e.cfg.Prefix) {
 		return fmt.Errorf("topic %s of table %s is the one of the stream's generations; give the table another one in topic.naming.overrides", topic, name)
 	}
-	if other, ok := e.topics[topic]; ok && other != name {
-		return fmt.Errorf("tables %s and %s would share the topic %s; give one of them another in topic.naming.overrides (%s:<topic>)", other, name, topic, name)
+	other, ok := e.topics[collision(topic)]
+	switch {
+	case !ok || other.table == name:
+		return nil
+	case other.topic == topic:
+		return fmt.Errorf("tables %s and %s would share the topic %s; give one of them another in topic.naming.overrides (%s:<topic>)", other.table, name, topic, name)
 	}
-	return nil
+	return fmt.Errorf("tables %s and %s would have the topics %s and %s, which differ only in '.' and '_' and are one to Kafka; give one of them another in topic.naming.overrides (%s:<topic>)", other.table, name, other.topic, topic, name)
+}
+
+// taken is a topic and the table it belongs to.
+type taken struct{ topic, table string }
+
+func (e *Encoder) take(topic string, t *schema.Table) {
+	e.topics[collision(topic)] = taken{topic, t.QualifiedName()}
+}
+
+// collision is what two topics may not have in common: Kafka's metrics write '.' as '_'.
+func collision(topic string) string { return strings.ReplaceAll(topic, ".", "_") }
+
+// CheckNames returns every reason, of names alone, why these tables cannot be published; it asks no
+// server. The encoder must not be in use.
+func (e *Encoder) CheckNames(tables []*schema.Table) (problems []error) {
+	e.topics = map[string]taken{}
+	for _, t := range tables {
+		if err := e.checkNames(t); err != nil {
+			problems = append(problems, err)
+		}
+		e.take(e.Topic(t), t)
+	}
+	return problems
+}
+
+// CheckKeyless returns why a topic with a cleanup.policy cannot take a table's records, nil where it can.
+func CheckKeyless(t *schema.Table, topic, policy string) error {
+	if len(t.Key) > 0 || !strings.Contains(policy, "compact") {
+		return nil
+	}
+	return fmt.Errorf("table %s has no key, and its topic %s is compacted: its records have no key to be kept by; set cleanup.policy=delete on the topic, or give the table a key (primary key, replica identity or message.key.columns)", t.QualifiedName(), topic)
 }

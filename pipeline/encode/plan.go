@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/offsets"
@@ -39,7 +38,7 @@ type plan struct {
 func (e *Encoder) Prepare(ctx context.Context, generation int64, tables []*schema.Table, stored []offsets.Entry) error {
 	e.generation = generation
 	e.genText = fmt.Appendf(nil, "%d", generation)
-	e.tables, e.plans, e.topics, e.last = map[string]*table{}, map[*schema.Table]*plan{}, map[string]string{}, nil
+	e.tables, e.plans, e.topics, e.last = map[string]*table{}, map[*schema.Table]*plan{}, map[string]taken{}, nil
 	e.stored = map[string]offsets.TableState{}
 	for _, s := range stored {
 		if kind, _ := s.Partition.Text("kind"); kind != "table" || s.Offset == nil {
@@ -55,7 +54,7 @@ func (e *Encoder) Prepare(ctx context.Context, generation int64, tables []*schem
 		if err := e.checkNames(t); err != nil {
 			return connectors.Refuse(err)
 		}
-		e.topics[e.Topic(t)] = t.QualifiedName()
+		e.take(e.Topic(t), t)
 	}
 	for _, t := range tables {
 		e.cfg.Topics.Forget(e.Topic(t))
@@ -87,8 +86,8 @@ func (e *Encoder) open(ctx context.Context, t *schema.Table) (*table, error) {
 		return nil, err
 	}
 	if len(t.Key) == 0 {
-		if strings.Contains(of.info.CleanupPolicy, "compact") {
-			return nil, connectors.Refuse(fmt.Errorf("table %s has no key, and its topic %s is compacted: its records have no key to be kept by; set cleanup.policy=delete on the topic, or give the table a key (primary key, replica identity or message.key.columns)", name, of.topic))
+		if err := CheckKeyless(t, of.topic, of.info.CleanupPolicy); err != nil {
+			return nil, connectors.Refuse(err)
 		}
 	} else {
 		key, err := avro.CompileKey(t, e.options(t))
@@ -104,7 +103,7 @@ func (e *Encoder) open(ctx context.Context, t *schema.Table) (*table, error) {
 		return nil, err
 	}
 	e.tables[name] = of
-	e.topics[of.topic] = name
+	e.take(of.topic, t)
 	return of, nil
 }
 

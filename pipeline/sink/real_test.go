@@ -137,7 +137,7 @@ func TestNoRights(t *testing.T) {
 	defer topics.Close()
 	_, err = topics.Ensure(t.Context(), c.topic+".new")
 	wantError(t, err, connectors.ClassWait, c.topic+".new", "grant")
-	if p := topics.Check(t.Context(), []string{c.topic, c.topic + ".new", "a b"}); len(p) != 3 {
+	if _, p := topics.Check(t.Context(), []string{c.topic, c.topic + ".new", "a b"}); len(p) != 3 {
 		t.Errorf("got %v", p)
 	}
 	_, err = NewGenerations(opts, c.topicOf, c.topic+".__generations").Highest(t.Context(), oneTable)

@@ -93,34 +93,41 @@ func (t *Topics) Ensure(ctx context.Context, topic string) (TopicInfo, error) {
 	return info, nil
 }
 
-// Check returns what stands in the way of writing to the topics, without creating any.
-func (t *Topics) Check(ctx context.Context, topics []string) []connectors.Problem {
-	var problems []connectors.Problem
+// Check returns what stands in the way of writing to the topics, without creating any, and the
+// cleanup.policy of those that exist, where it may be read.
+func (t *Topics) Check(ctx context.Context, topics []string) (policies map[string]string, problems []connectors.Problem) {
+	policies = map[string]string{}
 	for _, topic := range topics {
-		if err := t.checkOne(ctx, topic); err != nil {
+		policy, err := t.checkOne(ctx, topic)
+		if err != nil {
 			problems = append(problems, connectors.Problem{Message: err.Error()})
 		}
+		policies[topic] = policy
 	}
-	return problems
+	return policies, problems
 }
 
-func (t *Topics) checkOne(ctx context.Context, topic string) error {
+func (t *Topics) checkOne(ctx context.Context, topic string) (policy string, err error) {
 	if err := checkName(topic); err != nil {
-		return err
+		return "", err
 	}
-	_, err := t.lookup(ctx, topic)
+	_, err = t.lookup(ctx, topic)
+	if err == nil {
+		info, err := t.describe(ctx, topic)
+		return info.CleanupPolicy, err
+	}
 	if !errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return err
+		return "", err
 	}
 	if !t.creation.Enabled() {
-		return errMissing(topic)
+		return "", errMissing(topic)
 	}
 	g := t.creation.of(topic)
 	responses, err := t.adm.ValidateCreateTopics(ctx, g.partitions, g.replication, g.configs, topic)
 	if err == nil {
 		err = responses.Error()
 	}
-	return creationError(topic, g, responses, err)
+	return "", creationError(topic, g, responses, err)
 }
 
 // lookup returns the partition count.

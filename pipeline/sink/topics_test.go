@@ -107,14 +107,14 @@ func TestEnsureTopic(t *testing.T) {
 	wantError(t, err, connectors.ClassWait, fresh, "topic.creation.default.partitions")
 	_, err = off.Ensure(t.Context(), "a b")
 	wantError(t, err, connectors.ClassRefused, "a b")
-	if p := off.Check(t.Context(), []string{fresh, "a b", c.topic}); len(p) != 2 {
+	if _, p := off.Check(t.Context(), []string{fresh, "a b", c.topic}); len(p) != 2 {
 		t.Errorf("got %v", p)
 	}
 
 	wrong := c.topics(map[string]string{"default.partitions": "3", "default.replication.factor": "7"})
 	_, err = wrong.Ensure(t.Context(), fresh)
 	wantError(t, err, connectors.ClassWait, "topic.creation.default.replication.factor", "7")
-	if p := wrong.Check(t.Context(), []string{fresh}); len(p) != 1 {
+	if _, p := wrong.Check(t.Context(), []string{fresh}); len(p) != 1 {
 		t.Errorf("got %v", p)
 	}
 	odd := c.topics(map[string]string{"default.partitions": "3", "default.replication.factor": "1", "default.no.such": "1"})
@@ -122,7 +122,7 @@ func TestEnsureTopic(t *testing.T) {
 	wantError(t, err, connectors.ClassWait, "settings of topic.creation.default", "no.such")
 
 	on := c.topics(map[string]string{"default.partitions": "3", "default.replication.factor": "-1", "default.cleanup.policy": "compact", "default.max.message.bytes": "4000", "default.message.timestamp.after.max.ms": "5000"})
-	if p := on.Check(t.Context(), []string{fresh}); len(p) != 0 {
+	if _, p := on.Check(t.Context(), []string{fresh}); len(p) != 0 {
 		t.Errorf("got %v", p)
 	}
 	info, err := on.Ensure(t.Context(), fresh)

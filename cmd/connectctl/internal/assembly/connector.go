@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/connectors/postgres"
 	"github.com/tidemark-cdc/tidemark/offsets"
 	"github.com/tidemark-cdc/tidemark/pipeline/sink"
+	"github.com/tidemark-cdc/tidemark/schema"
 )
 
 // engine is what a connector class stands for.
@@ -20,6 +21,7 @@ type engine struct {
 	spec        connectors.Spec
 	source      func(cfg connectors.Config, who identity, log *slog.Logger, report connectors.Reporter) (connectors.Source, error)
 	check       func(ctx context.Context, cfg connectors.Config) []connectors.Problem
+	tables      func(ctx context.Context, cfg connectors.Config) ([]*schema.Table, []connectors.Problem, error)
 	describe    func(ctx context.Context, cfg connectors.Config) ([]connectors.Fact, error)
 	inUse       func(ctx context.Context, cfg connectors.Config) (string, error)
 	slot        func(cfg connectors.Config) string // names the reader's place at its server
@@ -38,6 +40,7 @@ func engines() []engine {
 			return postgres.New(cfg, postgres.Options{Server: who.server, Group: who.group, Connector: who.connector, Report: report, Log: log})
 		},
 		check:    postgres.Check,
+		tables:   postgres.Tables,
 		describe: postgres.Describe,
 		inUse: func(ctx context.Context, cfg connectors.Config) (string, error) {
 			pid, err := postgres.ActivePID(ctx, cfg)

@@ -163,6 +163,9 @@ func (p *parts) ensureGenerations(ctx context.Context) error {
 			return nil
 		}
 	}
+	if errors.Is(err, kerr.InvalidReplicationFactor) {
+		return kafkastore.Sentence(err, "topic %s cannot be created with replication factor %d; set topic.creation.default.replication.factor to at most the number of brokers", topic, p.replication())
+	}
 	return fmt.Errorf("create topic %s: %w", topic, kafkastore.Explain(err, topic, "CREATE"))
 }
 
@@ -173,13 +176,15 @@ func (p *parts) replication() int16 {
 	return -1
 }
 
-func (p *parts) encoder() (*encode.Encoder, error) {
-	cfg := p.c.Config
+func (p *parts) encoder() (*encode.Encoder, error) { return newEncoder(p.c, p.registry, p.topics) }
+
+func newEncoder(c *Connector, reg encode.Registry, topics encode.Topics) (*encode.Encoder, error) {
+	cfg := c.Config
 	return encode.New(encode.Config{
-		Prefix: cfg.String("topic.prefix"), Server: cfg.String("topic.prefix"), Overrides: p.c.naming,
+		Prefix: cfg.String("topic.prefix"), Server: cfg.String("topic.prefix"), Overrides: c.naming,
 		Tombstones: cfg.Bool("tombstones.on.delete"), Deletes: cfg.Bool("deletes.on.delete"),
 		MetadataPrefix: cfg.String("metadata.field.prefix"),
-		Registry:       p.registry, Topics: p.topics, MaxRequestSize: int(cfg.Int("max.request.size")),
+		Registry:       reg, Topics: topics, MaxRequestSize: int(cfg.Int("max.request.size")),
 	})
 }
 

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/pipeline"
+	"github.com/tidemark-cdc/tidemark/pipeline/encode"
 	"github.com/tidemark-cdc/tidemark/pipeline/kafkaconf"
 )
 
@@ -25,7 +27,8 @@ func Validate(ctx context.Context, w *Worker, path string) ([]connectors.Problem
 	}
 	var checks []func() []connectors.Problem
 	if !slices.ContainsFunc(problems, func(p connectors.Problem) bool { return strings.HasPrefix(p.Property, "database.") }) {
-		checks = append(checks, func() []connectors.Problem { return c.engine.check(ctx, c.Config) })
+		checks = append(checks, func() []connectors.Problem { return c.engine.check(ctx, c.Config) },
+			func() []connectors.Problem { return c.checkTables(ctx) })
 	} // else there is no place to connect to, which was said
 	if w != nil {
 		checks = append(checks, func() []connectors.Problem { return c.checkKafka(ctx) })
@@ -41,6 +44,57 @@ func Validate(ctx context.Context, w *Worker, path string) ([]connectors.Problem
 	}
 	return distinct(problems), nil
 }
+
+// checkTables checks what is made of the captured tables: names of topics and fields, and the topics
+// at the brokers. What keeps it from asking database or Kafka is told by the other checks.
+func (c *Connector) checkTables(ctx context.Context) (problems []connectors.Problem) {
+	tables, problems, err := c.engine.tables(ctx, c.Config)
+	if err != nil {
+		return nil
+	}
+	enc, err := newEncoder(c, nobody{}, nobody{})
+	if err != nil {
+		return append(problems, connectors.Problem{Message: err.Error()})
+	}
+	for _, err := range enc.CheckNames(tables) {
+		problems = append(problems, connectors.Problem{Message: err.Error()})
+	}
+	if c.worker == nil {
+		return problems
+	}
+	p, err := c.open(slog.New(slog.DiscardHandler), func(connectors.State) {})
+	if err != nil {
+		return problems
+	}
+	defer p.close()
+	if kafkaconf.Reach(ctx, p.admin) != nil {
+		return problems
+	}
+	names := make([]string, len(tables))
+	for i, t := range tables {
+		names[i] = enc.Topic(t)
+	}
+	policies, found := p.topics.Check(ctx, names)
+	for i, t := range tables {
+		if err := encode.CheckKeyless(t, names[i], policies[names[i]]); err != nil {
+			problems = append(problems, connectors.Problem{Message: err.Error()})
+		}
+	}
+	return append(problems, found...)
+}
+
+// nobody stands for registry and topics where only names are checked.
+type nobody struct{}
+
+func (nobody) Resolve(context.Context, string, string) (int, error) { return 0, errNobody }
+
+func (nobody) Ensure(context.Context, string) (pipeline.TopicInfo, error) {
+	return pipeline.TopicInfo{}, errNobody
+}
+
+func (nobody) Forget(string) {}
+
+var errNobody = errors.New("only names are checked")
 
 func distinct(problems []connectors.Problem) []connectors.Problem {
 	seen := map[string]bool{}

@@ -1,0 +1,414 @@
+// Package badinput gives real servers and the ordinary connectctl binary everything a user can get wrong, and holds
+// the sentence each mistake is answered with, the state or exit code, and that after its repair nothing is lost.
+package badinput
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemark-cdc/tidemark/integration/env"
+)
+
+var (
+	servers *env.Env
+	program string // connectctl
+)
+
+// build compiles connectctl once, before the tests.
+type build struct{ m *testing.M }
+
+func (b build) Run() int {
+	dir, err := os.MkdirTemp("", "badinput")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	program = filepath.Join(dir, "connectctl")
+	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/connectctl").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build connectctl: %v\n%s", err, out)
+		return 1
+	}
+	if err := flag.Set("test.parallel", "10"); err != nil { // they mostly wait
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return b.m.Run()
+}
+
+func TestMain(m *testing.M) { env.Main(build{m}, &servers) }
+
+// secret is every role's password; no output may hold it.
+const secret = "Tq7-hush"
+
+// stage is one connector, its database with the table public.t, and its files.
+type stage struct {
+	*testing.T
+	name      string // of connector, topic prefix, group, slot, role and database
+	pg        *env.Postgres
+	kafka     *env.Kafka
+	registry  *env.Registry
+	conn      *pgx.Conn // as the connector's role
+	worker    map[string]string
+	connector map[string]string
+}
+
+func newStage(t *testing.T, major int) *stage {
+	t.Helper()
+	return newStageAt(t, servers.Postgres(t, major), "UTF8")
+}
+
+func newStageAt(t *testing.T, pg *env.Postgres, encoding string) *stage {
+	t.Helper()
+	s := &stage{T: t, name: strings.ReplaceAll(env.Unique("bad_"), "-", "_"), pg: pg, kafka: servers.Kafka(t), registry: servers.Registry(t)}
+	ctx := context.Background()
+	s.must(pg.Exec(ctx, "postgres",
+		fmt.Sprintf("CREATE ROLE %s LOGIN REPLICATION PASSWORD '%s'", s.name, secret),
+		fmt.Sprintf("CREATE DATABASE %s OWNER %s TEMPLATE template0 ENCODING '%s' LC_COLLATE 'C' LC_CTYPE 'C'", s.name, s.name, encoding)))
+	t.Cleanup(func() { s.clear(ctx) })
+	s.worker = map[string]string{
+		"bootstrap.servers": s.kafka.Bootstrap(), "schema.registry.url": s.registry.URL(), "group.id": s.name,
+		"offset.storage.topic": s.name + "-offsets", "offset.storage.partitions": "1",
+	}
+	s.connector = map[string]string{
+		"name": s.name, "connector.class": "postgres", "topic.prefix": s.name,
+		"database.hostname": pg.Host(), "database.port": fmt.Sprint(pg.Port()), "database.user": s.name, "database.password": secret,
+		"database.dbname": s.name, "database.sslmode": "disable", "slot.name": s.name, "publication.name": "p",
+		"publication.autocreate.mode": "filtered", "snapshot.mode": "no_data", "heartbeat.interval.ms": "500",
+		"retry.backoff.max.ms": "200",
+	}
+	s.conn = s.connect(s.name, secret)
+	s.sql("CREATE SCHEMA IF NOT EXISTS public", "CREATE TABLE public.t (id int PRIMARY KEY, v text)")
+	return s
+}
+
+func (s *stage) connect(user, password string) *pgx.Conn {
+	s.Helper()
+	conn, err := pgx.Connect(context.Background(), fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s", s.pg.Host(), s.pg.Port(), user, password, s.name))
+	s.must(err)
+	s.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// clear drops what the shared servers hold of this stage.
+func (s *stage) clear(ctx context.Context) {
+	_ = s.pg.Exec(ctx, "postgres",
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '"+s.name+"' OR datname = '"+s.name+"'")
+	s.until("the slot is dropped", func() bool {
+		return s.pg.Exec(ctx, "postgres", "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name LIKE '"+s.name+"%'") == nil
+	})
+	if err := s.pg.Exec(ctx, "postgres", "DROP DATABASE IF EXISTS "+s.name+" WITH (FORCE)", "DROP DATABASE IF EXISTS "+s.name+"_2 WITH (FORCE)", "DROP ROLE "+s.name); err != nil {
+		s.Logf("clear: %v", err)
+	}
+	adm := s.admin()
+	if topics, err := adm.ListTopics(ctx); err == nil {
+		var mine []string
+		for _, t := range topics.Names() {
+			if strings.HasPrefix(t, s.name) {
+				mine = append(mine, t)
+			}
+		}
+		_, _ = adm.DeleteTopics(ctx, mine...)
+	}
+	adm.Close()
+}
+
+func (s *stage) admin() *kadm.Client {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.kafka.Bootstrap()))
+	s.must(err)
+	return kadm.NewClient(cl)
+}
+
+func (s *stage) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// sql runs statements as the connector's role.
+func (s *stage) sql(statements ...string) {
+	s.Helper()
+	for _, q := range statements {
+		if _, err := s.conn.Exec(context.Background(), q); err != nil {
+			s.Fatalf("%s: %v", q, err)
+		}
+	}
+}
+
+// super runs statements as superuser in the stage's database.
+func (s *stage) super(statements ...string) {
+	s.Helper()
+	s.must(s.pg.Exec(context.Background(), s.name, statements...))
+}
+
+func (s *stage) createTopic(topic string, configs map[string]string) {
+	s.Helper()
+	adm := s.admin()
+	defer adm.Close()
+	set := map[string]*string{}
+	for k, v := range configs {
+		set[k] = &v
+	}
+	_, err := adm.CreateTopic(context.Background(), 1, 1, set, topic)
+	s.must(err)
+}
+
+func (s *stage) setTopic(topic, name, value string) {
+	s.Helper()
+	adm := s.admin()
+	defer adm.Close()
+	r, err := adm.AlterTopicConfigs(context.Background(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: name, Value: &value}}, topic)
+	s.must(err)
+	for _, one := range r {
+		s.must(one.Err)
+	}
+}
+
+func (s *stage) topic(table string) string { return s.name + ".public." + table }
+
+// prepare makes publication and slot by hand, so that every row written from now on has to be published.
+func (s *stage) prepare() {
+	s.Helper()
+	s.sql("CREATE PUBLICATION p FOR TABLE public.t", "SELECT pg_create_logical_replication_slot('"+s.name+"', 'pgoutput')")
+}
+
+func (s *stage) confirmed() (lsn string) {
+	s.Helper()
+	err := s.conn.QueryRow(context.Background(), "SELECT coalesce(confirmed_flush_lsn::text, '') FROM pg_replication_slots WHERE slot_name = $1", s.name).Scan(&lsn)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		s.Fatal(err)
+	}
+	return lsn
+}
+
+// files writes the worker's and the connector's file.
+func (s *stage) files() (worker, connector string) {
+	s.Helper()
+	dir := s.TempDir()
+	write := func(name string, props map[string]string) string {
+		b, err := json.Marshal(props)
+		s.must(err)
+		path := filepath.Join(dir, name)
+		s.must(os.WriteFile(path, b, 0o600))
+		return path
+	}
+	return write("worker.json", s.worker), write("connector.json", s.connector)
+}
+
+// process is a running connectctl.
+type process struct {
+	s     *stage
+	cmd   *exec.Cmd
+	ended chan struct{}
+	mu    sync.Mutex
+	out   bytes.Buffer // standard output
+	err   bytes.Buffer // standard error
+}
+
+type locked struct {
+	mu *sync.Mutex
+	b  *bytes.Buffer
+}
+
+func (w locked) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (s *stage) start(args ...string) *process {
+	s.Helper()
+	p := &process{s: s, ended: make(chan struct{}), cmd: exec.Command(program, args...)}
+	p.cmd.Stdout, p.cmd.Stderr = locked{&p.mu, &p.out}, locked{&p.mu, &p.err}
+	s.must(p.cmd.Start())
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
+	s.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+		p.fit()
+	})
+	return p
+}
+
+func (s *stage) run() *process {
+	s.Helper()
+	w, c := s.files()
+	return s.start("run", w, c)
+}
+
+// output is all that was written so far.
+func (p *process) output() (stdout, stderr string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String(), p.err.String()
+}
+
+// fit holds for every output: no secrets, no stack trace, no Go syntax.
+func (p *process) fit() {
+	stdout, stderr := p.output()
+	for _, bad := range []string{secret, "panic:", "goroutine ", "runtime error", "%!", "<nil>", ".go:"} {
+		if strings.Contains(stdout+stderr, bad) {
+			p.s.Errorf("the output holds %q:\n%s%s", bad, stdout, stderr)
+		}
+	}
+}
+
+const patience = 40 * time.Second
+
+func (s *stage) until(what string, ok func() bool) {
+	s.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			s.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}
+
+// line waits for a line of standard error, from the byte on, that holds all words, and returns where it ends.
+func (p *process) line(from int, words ...string) int {
+	p.s.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		_, all := p.output()
+		at := from
+		for _, l := range strings.SplitAfter(all[from:], "\n") {
+			at += len(l)
+			if holds(l, words) {
+				return at
+			}
+		}
+		select {
+		case <-p.ended:
+			if _, now := p.output(); now == all {
+				p.s.Fatalf("ended with %d without a line that holds %q:\n%s", p.cmd.ProcessState.ExitCode(), words, all)
+			}
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			p.s.Fatalf("no line within %s that holds %q:\n%s", patience, words, all)
+		}
+	}
+}
+
+func holds(line string, words []string) bool {
+	for _, w := range words {
+		if !strings.Contains(line, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// exit waits for the end and returns the last line of standard error, the sentence.
+func (p *process) exit(code int) string {
+	p.s.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		_, all := p.output()
+		p.s.Fatalf("still runs:\n%s", all)
+	}
+	stdout, stderr := p.output()
+	p.fit()
+	if got := p.cmd.ProcessState.ExitCode(); got != code {
+		p.s.Fatalf("exit code %d, want %d:\n%s%s", got, code, stdout, stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	return lines[len(lines)-1]
+}
+
+// stop ends a connector as an operator does.
+func (p *process) stop() {
+	p.s.Helper()
+	p.s.must(p.cmd.Process.Signal(syscall.SIGTERM))
+	p.exit(143)
+}
+
+// ctl runs a command to its end.
+func (s *stage) ctl(code int, args ...string) (stdout, sentence string) {
+	s.Helper()
+	p := s.start(args...)
+	sentence = p.exit(code)
+	stdout, _ = p.output()
+	return stdout, sentence
+}
+
+func (s *stage) wants(text string, words ...string) {
+	s.Helper()
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			s.Errorf("%q is not in:\n%s", w, text)
+		}
+	}
+}
+
+// row is a record as tail prints it.
+type row struct {
+	Partition int32
+	Offset    int64
+	Gen, Seq  int64
+	Pos       struct{ LSN string }
+	Op        string
+	Key       map[string]any
+	Value     map[string]any
+}
+
+// rows reads what a read_committed consumer sees of a table's topic.
+func (s *stage) rows(table string) (rows []row) {
+	s.Helper()
+	adm := s.admin()
+	defer adm.Close()
+	topics, err := adm.ListTopics(context.Background(), s.topic(table))
+	s.must(err)
+	if !topics.Has(s.topic(table)) {
+		return nil
+	}
+	out, _ := s.ctl(0, "tail", s.topic(table), "--until-end", "--bootstrap-servers", s.kafka.Bootstrap(), "--schema-registry-url", s.registry.URL())
+	for _, l := range strings.Split(strings.TrimSpace(out), "\n") {
+		if l == "" {
+			continue
+		}
+		var r row
+		if err := json.Unmarshal([]byte(l), &r); err != nil {
+			s.Fatalf("%s: %v", l, err)
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// published waits until a table's topic holds so many records and compares their ids.
+func (s *stage) published(table string, ids ...int) []row {
+	s.Helper()
+	var rows []row
+	s.until(fmt.Sprintf("%d records in %s", len(ids), s.topic(table)), func() bool {
+		rows = s.rows(table)
+		return len(rows) >= len(ids)
+	})
+	for i, r := range rows {
+		if i >= len(ids) || r.Value["id"] != float64(ids[i]) {
+			s.Fatalf("record %d is %v, want the ids %v", i, r, ids)
+		}
+	}
+	return rows
+}
