@@ -18,15 +18,26 @@ const (
 	OpCreate Op = 'c'
 	OpUpdate Op = 'u'
 	OpDelete Op = 'd'
+	// OpTruncate removed every row of Table; it has neither Before nor After. It concerns every partition of the table's topic.
+	OpTruncate Op = 't'
+	// OpMessage is a logical message: Message is set, Table and the rows are nil.
+	OpMessage Op = 'm'
 )
 
-// Change is one row change of a source transaction.
+// Message is a message that an application wrote into the log.
+type Message struct {
+	Prefix        string
+	Content       []byte // as written; belongs to the batch
+	Transactional bool   // part of its transaction; else written at once, and a boundary of its own
+}
+
+// Change is one change of a source transaction: of a row, or one of OpTruncate and OpMessage.
 //
 // The key is taken from After for OpCreate and OpUpdate and from Before for OpDelete; the
 // source guarantees that every key column is present there and not NULL.
 type Change struct {
 	Op    Op
-	Table *schema.Table // immutable: the version in force at this change
+	Table *schema.Table // immutable: the version in force at this change; nil for OpMessage
 	Seq   int64         // ordinal in its commit group, from 0, assigned before any filtering
 	// Before is nil where the log has no old image. Columns the log did not carry are KindUnavailable.
 	Before schema.Row
@@ -37,6 +48,8 @@ type Change struct {
 	OldKey schema.Row
 	// NewKey is set on the delete half of such an update: the new row.
 	NewKey schema.Row
+	// Message is set for OpMessage only.
+	Message *Message
 	// LSN is where the change itself is in the log, as the engine gives it; 0 where it gives none.
 	// It is for formats that publish it: the position of a change is Transaction.Pos and Seq.
 	LSN uint64
