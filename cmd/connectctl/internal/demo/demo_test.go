@@ -3,6 +3,7 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -294,6 +295,42 @@ func TestSecondRunNeedsNoNetwork(t *testing.T) {
 	_ = p.cmd.Process.Signal(syscall.SIGINT)
 	p.end(t, 10*time.Second)
 	nothingLeft(t, cache, time.Second)
+}
+
+// What a killed run made on servers that are gone is named, and keeps nobody from running.
+func TestLeftoversOnLostServersAreNamed(t *testing.T) {
+	cache := t.TempDir()
+	dir := filepath.Join(cache, "demo", "runs", "run-1")
+	l := leftovers{PostgresURL: "postgres://u:secret@127.0.0.1:1/db", Schema: "s1", Publication: "p1", Slots: []string{"a1", "a2"}}
+	if err := errors.Join(os.MkdirAll(dir, 0o755), l.write(dir)); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := Reap(emptyFile(t), dir); err == nil {
+		t.Error("the reaper took something away that it could not reach")
+	}
+	_ = Run(context.Background(), Options{Cache: cache, PostgresURL: "postgres://u:x@127.0.0.1:1/db", Out: &out, Err: &out})
+	for _, name := range []string{"a1", "a2", "p1", "s1"} {
+		if !strings.Contains(out.String(), name) {
+			t.Errorf("%s is not named: %s", name, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "secret") {
+		t.Error("the password is shown")
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Error("the old run's directory is still there")
+	}
+}
+
+func emptyFile(t *testing.T) *os.File {
+	t.Helper()
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
 }
 
 func TestResultIsOneLine(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/demo/shop"
@@ -45,20 +46,31 @@ func (l *leftovers) write(run string) error {
 	return nil
 }
 
-// removeLeftovers takes away what a dead run made on servers that are not its own.
-func removeLeftovers(run string) error {
+// removeLeftovers takes away what a dead run made on servers that are not its own, and names it.
+func removeLeftovers(run string) (names string, err error) {
 	b, err := os.ReadFile(filepath.Join(run, leftoversName))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return "", nil
 	}
 	var l leftovers
 	if err == nil {
 		err = json.Unmarshal(b, &l)
 	}
 	if err != nil {
-		return fmt.Errorf("read what a killed run made on other servers: %w", err)
+		return "unknown", fmt.Errorf("read what a killed run made on other servers: %w", err)
 	}
-	return l.remove()
+	return l.names(), l.remove()
+}
+
+func (l *leftovers) names() string {
+	var names []string
+	if l.PostgresURL != "" {
+		names = append(names, "slots "+strings.Join(l.Slots, " and "), "publication "+l.Publication, "schema "+l.Schema)
+	}
+	if l.Prefix != "" {
+		names = append(names, "topics and subjects "+l.Prefix+"*")
+	}
+	return strings.Join(names, ", ")
 }
 
 // remove goes on after an error.

@@ -100,7 +100,13 @@ func (s *session) openRun() error {
 		return err
 	}
 	runs := filepath.Join(s.cache, "runs")
-	swept, err := rundir.Sweep(runs, removeLeftovers)
+	swept, err := rundir.Sweep(runs, func(path string) error {
+		if names, err := removeLeftovers(path); err != nil {
+			// Not this run's servers: they may be gone for good, and must not keep this run from its work.
+			s.screen.Say("an earlier run that was killed may have left something on other servers (%s), which could not be removed: %v", names, err)
+		}
+		return nil
+	})
 	for _, old := range swept {
 		s.screen.Say("cleaned up after an earlier run that was killed: stopped %d processes, removed %s", len(old.Stopped), old.Path)
 	}
@@ -278,5 +284,8 @@ func Reap(in *os.File, run string) error {
 			break
 		}
 	}
-	return rundir.SweepRun(run, 10*time.Second, removeLeftovers)
+	return rundir.SweepRun(run, 10*time.Second, func(path string) error {
+		_, err := removeLeftovers(path)
+		return err // the directory stays, and the next run tries again
+	})
 }

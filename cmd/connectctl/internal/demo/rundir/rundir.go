@@ -60,7 +60,7 @@ func Create(runs string) (*Dir, error) {
 		return nil, fmt.Errorf("make a run directory: %w", err)
 	}
 	// Others may pass through to reach what belongs to them; they may not list.
-	if err := os.Chmod(path, 0o711); err != nil {
+	if err := os.Chmod(path, 0o711); err != nil { //nolint:gosec // as above
 		return nil, fmt.Errorf("make a run directory: %w", err)
 	}
 	lock, err := flock(filepath.Join(path, lockName), false)
@@ -155,7 +155,7 @@ func Lock(path string) (*os.File, error) { return flock(path, true) }
 var errLocked = errors.New("locked by another process")
 
 func flock(path string, wait bool) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // as above
 	if err != nil {
 		return nil, err
 	}

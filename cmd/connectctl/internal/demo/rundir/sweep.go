@@ -20,8 +20,8 @@ type Swept struct {
 }
 
 // Sweep stops and removes what killed runs below runs left behind. before is called for each of them
-// once its processes are stopped and before its directory is removed; it may be nil. Runs that are alive
-// are left alone.
+// once its processes are stopped and before its directory is removed, which its error prevents; it may be
+// nil. Runs that are alive are left alone.
 func Sweep(runs string, before func(path string) error) ([]Swept, error) {
 	guard, err := flock(filepath.Join(runs, lockName), true)
 	if errors.Is(err, os.ErrNotExist) {
@@ -74,9 +74,11 @@ func sweepOne(path string, before func(path string) error) (Swept, error) {
 		return s, errors.Join(fmt.Errorf("stop what an earlier run left in %s: %w", path, err), lock.Close())
 	}
 	if before != nil {
-		err = before(path)
+		if err := before(path); err != nil {
+			return s, errors.Join(err, lock.Close())
+		}
 	}
-	return s, errors.Join(err, d.Remove())
+	return s, d.Remove()
 }
 
 // StopAll stops every process of a run: those it recorded, and those
