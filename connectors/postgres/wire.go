@@ -12,6 +12,7 @@ import (
 const (
 	defaultBuffer = 1 << 20
 	minBuffer     = 64 << 10
+	smallRead     = 32 << 10      // a read of less was early
 	minTail       = 16 << 10      // room that is worth a read without moving the rest to the front
 	maxMessage    = 1<<30 + 1<<10 // PostgreSQL allocates no message above 1 GiB
 )
@@ -23,6 +24,7 @@ type wire struct {
 	buf  []byte
 	r, w int // unread bytes are buf[r:w]
 	size int // usual length of buf
+	last int // bytes of the last read
 }
 
 func newWire(conn net.Conn, size int) *wire {
@@ -81,10 +83,15 @@ func (s *wire) prepare(pinned bool) (bool, error) {
 	return true, nil
 }
 
-// fill reads once from the connection, after prepare.
-func (s *wire) fill() error {
+// fill reads once from the connection, after prepare. more tells that the server is in the middle of
+// a transaction: it sends row by row, and a reader that is woken for each of them costs both sides most of their time, so
+// after a small read it lets some come together.
+func (s *wire) fill(more bool) error {
+	if more && s.last < smallRead {
+		rest()
+	}
 	n, err := s.conn.Read(s.buf[s.w:])
-	s.w += n
+	s.w, s.last = s.w+n, n
 	if n > 0 {
 		return nil
 	}
