@@ -86,8 +86,9 @@ func (c *committer) collect(ctx context.Context, s status) error {
 		return err
 	}
 	s = c.q.waiting(false)
-	deadline := time.Now().Add(c.cfg.GroupAge)
-	busy := s.records >= busyRecords && !s.closed
+	age, idle, backlog := c.patience(s.sourceTime)
+	deadline := time.Now().Add(age)
+	busy := (backlog || s.records >= busyRecords) && !s.closed
 	for {
 		all := !busy
 		if c.run = c.q.take(c.run, all); c.run != nil {
@@ -105,7 +106,7 @@ func (c *committer) collect(ctx context.Context, s status) error {
 		case all:
 			return c.commit(ctx)
 		}
-		busy = c.more(deadline)
+		busy = c.more(deadline, idle)
 	}
 }
 
@@ -150,9 +151,20 @@ func (c *committer) write(ctx context.Context, run []item) (committed bool, err 
 	return false, nil
 }
 
+// patience returns how long a busy group may grow, and how long it waits for the next transaction:
+// while a backlog is worked off, a part of the delay that its changes have anyway. A stream that had just committed and has old
+// changes again has a backlog; old changes after a pause may come from a clock that is behind.
+func (c *committer) patience(sourceTime int64) (age, idle time.Duration, backlog bool) {
+	delay := time.Since(time.UnixMicro(sourceTime))
+	if sourceTime == 0 || delay < backlogDelay || time.Since(c.lastCommit) > backlogPause {
+		return c.cfg.GroupAge, c.cfg.IdleAfter, false
+	}
+	return max(c.cfg.GroupAge, min(delay/10, backlogAge)), max(c.cfg.IdleAfter, min(delay/50, backlogIdle)), true
+}
+
 // more waits for a busy stream to give more. It returns false when the source has paused, the
 // group is old enough, or reading has ended.
-func (c *committer) more(deadline time.Time) bool {
+func (c *committer) more(deadline time.Time, idle time.Duration) bool {
 	active := c.q.active.Load()
 	left := time.Until(deadline)
 	if left <= 0 || c.q.waiting(false).closed {
@@ -161,7 +173,7 @@ func (c *committer) more(deadline time.Time) bool {
 	select {
 	case <-c.q.wake:
 		return true
-	case <-time.After(min(left, c.cfg.IdleAfter)):
+	case <-time.After(min(left, idle)):
 		return c.q.active.Load() != active
 	}
 }

@@ -77,6 +77,26 @@ func TestSteadyLoadIsGrouped(t *testing.T) {
 	})
 }
 
+// While a backlog is worked off, small transactions that come slower than IdleAfter are grouped too.
+func TestBacklogIsGrouped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker()
+		for range 60 {
+			b.append(tx(10, "x")) // committed in 1970
+		}
+		r := start(t, b, b.config(&encoder{}, func(s *sourcetest.Source) {
+			s.Cut = func(n int) int { time.Sleep(10 * time.Millisecond); return n }
+		}))
+		r.wait("commits", b.storedIs(60))
+		if err := r.end(); err != nil {
+			t.Error(err)
+		}
+		if n := len(b.commits); n > 4 {
+			t.Errorf("%d Kafka transactions for a backlog read in 600 ms", n)
+		}
+	})
+}
+
 // After progress the waits start small again.
 func TestBackoffStartsAgainAfterProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

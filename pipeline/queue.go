@@ -129,6 +129,7 @@ func (q *queue) waiting(eager bool) (s status) {
 		if q.items[i].end || q.items[i].huge {
 			s.ready = true
 		}
+		s.sourceTime = max(s.sourceTime, q.items[i].sourceTime)
 		if q.items[i].chunk != nil {
 			s.records += len(q.items[i].chunk.Records)
 		}
@@ -140,11 +141,12 @@ func (q *queue) waiting(eager bool) (s status) {
 }
 
 type status struct {
-	ready     bool // take(all) returns something
-	records   int
-	closed    bool
-	lazy      bool
-	lazySince time.Time
+	ready      bool // take(all) returns something
+	records    int
+	sourceTime int64 // commit time of the newest transaction, microseconds since the Unix epoch
+	closed     bool
+	lazy       bool
+	lazySince  time.Time
 }
 
 // takeLazy returns the waiting lazy boundary, if any.
