@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests: unit with the race detector, then everything that needs real servers, which are started once.
+# Runs the tests: unit with the race detector, the demo, then everything that needs real servers, which are started once.
 #   test.sh              everything
 #   test.sh integration  only what needs servers
 set -euo pipefail
@@ -8,6 +8,8 @@ GO=${GO:-go}
 if [ "${1:-all}" = all ]; then
   echo "== unit, race, fuzz seeds"
   $GO test -race -short -timeout 8m $($GO list ./... | grep -v /integration)
+  echo "== the demo, run, killed and without network"
+  TIDEMARK_TEST_DEMO=1 $GO test -timeout 6m ./cmd/connectctl ./cmd/connectctl/internal/demo/...
 fi
 echo "== integration, real servers"
 exec $GO run ./integration/env/cmd/envctl run -- integration/with-servers.sh
