@@ -60,6 +60,10 @@ type Transaction struct {
 	Pos        string // __pos: compact JSON, fixed member order (PostgreSQL: {"lsn":"3D/485795A0"})
 	ID         uint64 // the engine's transaction id, 64-bit where it has one; 0 if none
 	CommitTime int64  // microseconds since the Unix epoch
+	// Places in the log for formats that publish them; 0 where the engine gives none or it is not known.
+	BeginLSN    uint64 // of its begin
+	EndLSN      uint64 // of its end; known with the last batch
+	PreviousLSN uint64 // end of the transaction before it, published or not
 }
 
 // Batch is a run of changes of one source transaction, in log order. A transaction may take

@@ -12,6 +12,7 @@ import (
 type reader struct {
 	source connectors.Source
 	enc    Encoder
+	ends   TransactionEncoder // nil: transactions have no records of their own
 	q      *queue
 	pool   *pool
 	limit  int // bytes of a chunk
@@ -43,7 +44,7 @@ func (r *reader) run(ctx context.Context) error {
 
 func (r *reader) batch(ctx context.Context, b *connectors.Batch) error {
 	if !r.open {
-		if b.Last && len(b.Changes) == 0 {
+		if b.Last && len(b.Changes) == 0 && (r.ends == nil || b.Tx.ID == 0) {
 			r.q.advance(b.Boundary, b.Lazy)
 			return nil
 		}
@@ -73,9 +74,31 @@ func (r *reader) batch(ctx context.Context, b *connectors.Batch) error {
 			r.rotate()
 		}
 	}
-	if b.Last {
-		r.finish(b)
+	if !b.Last {
+		return nil
 	}
+	if r.ends != nil {
+		if err := r.end(ctx, b); err != nil {
+			return err
+		}
+	}
+	r.finish(b)
+	return nil
+}
+
+// end appends the records that close the transaction; they may cross a chunk's limit.
+func (r *reader) end(ctx context.Context, b *connectors.Batch) error {
+	if r.cur == nil {
+		c, err := r.pool.acquire(ctx)
+		if err != nil {
+			return err
+		}
+		r.cur = c
+	}
+	if err := r.ends.EndTransaction(ctx, r.cur, b); err != nil {
+		return err
+	}
+	r.pool.charge(r.cur)
 	return nil
 }
 
@@ -83,6 +106,9 @@ func (r *reader) batch(ctx context.Context, b *connectors.Batch) error {
 // earlier ones; another may not, since they must not wait for it.
 func (r *reader) begin(b *connectors.Batch) {
 	r.open = true
+	if r.ends != nil {
+		r.ends.BeginTransaction()
+	}
 	if !b.Last {
 		return
 	}
@@ -109,6 +135,9 @@ func (r *reader) unshare(ctx context.Context) error {
 	}
 	c.Entries = append(c.Entries, entries...)
 	r.cur = c
+	if r.ends != nil {
+		r.ends.BeginTransaction()
+	}
 	return nil
 }
 

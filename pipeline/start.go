@@ -96,6 +96,9 @@ func (r *runner) stream(ctx, work context.Context, c *committer) error {
 		limit: r.cfg.ChunkBytes - r.cfg.ChunkBytes/8, // a chunk is full once it is beyond: room for the record that crosses
 		hold:  r.cfg.MemoryBudget / 2,
 	}
+	if ends, ok := r.cfg.Encoder.(TransactionEncoder); ok && ends.PublishesTransactions() {
+		rd.ends = ends
+	}
 	var g errgroup.Group
 	g.Go(func() error {
 		c.q.close(rd.run(reading))

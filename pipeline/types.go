@@ -74,6 +74,16 @@ type Encoder interface {
 	Encode(ctx context.Context, c *Chunk, b *connectors.Batch, from, limit int) (next int, err error)
 }
 
+// TransactionEncoder is an Encoder that counts what a source transaction has, or publishes its end.
+type TransactionEncoder interface {
+	// PublishesTransactions reports whether EndTransaction appends records, of empty transactions too.
+	PublishesTransactions() bool
+	// BeginTransaction is called before a transaction is encoded, and again before it is encoded anew.
+	BeginTransaction()
+	// EndTransaction appends what follows the transaction's last change to c, which may have no change of it.
+	EndTransaction(ctx context.Context, c *Chunk, b *connectors.Batch) error
+}
+
 // Sink is the transactional producer of one start; after an error it is closed and a new one made.
 // It reports its own waits: it alone knows what the broker says.
 type Sink interface {

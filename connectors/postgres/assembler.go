@@ -46,6 +46,7 @@ type assembler struct {
 	tx        connectors.Transaction
 	seq       int64  // ordinal of the next change
 	lsn       uint64 // of the message at hand, as XLogData gives it
+	previous  uint64 // end of the transaction before it
 	published int64  // captured changes of the transaction
 
 	changes []connectors.Change
@@ -54,7 +55,7 @@ type assembler struct {
 }
 
 func newAssembler(d describer, after pgoutput.LSN, xid uint64) *assembler {
-	return &assembler{describer: d, relations: map[uint32]*relation{}, after: after, xid: xid}
+	return &assembler{describer: d, relations: map[uint32]*relation{}, after: after, xid: xid, previous: uint64(after)}
 }
 
 // reset takes back the changes handed out.
@@ -118,7 +119,7 @@ func (a *assembler) begin(m *pgoutput.Begin) error {
 	a.skip = m.FinalLSN < a.after
 	id := wideXid(a.xid, m.Xid)
 	a.xid, a.highest = max(a.xid, id), max(a.highest, id)
-	a.tx = connectors.Transaction{ID: id, CommitTime: m.CommitTime}
+	a.tx = connectors.Transaction{ID: id, CommitTime: m.CommitTime, BeginLSN: a.lsn, PreviousLSN: a.previous}
 	if !a.skip {
 		a.tx.Pos = catalog.FormatPos(m.FinalLSN)
 	}
@@ -133,6 +134,7 @@ func (a *assembler) commit(m *pgoutput.Commit) (step, error) {
 		return stepMore, a.block(fmt.Errorf("the stored boundary %s lies inside of the commit record that ends at %s", a.after, m.EndLSN))
 	}
 	a.inTx = false
+	a.tx.EndLSN, a.previous = a.lsn, a.lsn
 	if a.skip {
 		a.skip = false
 		return stepMore, nil

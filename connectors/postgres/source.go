@@ -24,6 +24,9 @@ type Options struct {
 	// MaxBatchBytes limits what a batch takes of the stream and sizes the receive buffer, 0 means 1 MiB.
 	// One message larger than that is a batch of its own.
 	MaxBatchBytes int
+	// EachTransaction hands out every transaction, those with nothing captured too, for a format that publishes
+	// their ends. Else they are merged.
+	EachTransaction bool
 }
 
 // Source streams one database from its slot. It implements connectors.Source; after Close it may

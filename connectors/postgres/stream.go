@@ -237,6 +237,8 @@ func (s *stream) batch(ctx context.Context) (connectors.Batch, error) {
 			return s.idle(), nil
 		case result == stepCommit:
 			return s.committed(), nil
+		case result == stepEmpty && s.opts.EachTransaction && a.tx.ID != 0:
+			return s.boundary(a.tx, false), nil
 		case result == stepEmpty:
 			empty = a.tx
 			if merged++; merged >= maxMerged {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/tidemark-cdc/tidemark/pipeline"
+	"github.com/tidemark-cdc/tidemark/schema/connect"
 )
 
 // Registry gives the id of a schema in a subject, registering it where that is allowed.
@@ -28,6 +29,11 @@ type Config struct {
 	Deletes        bool              // deletes.on.delete: a delete is published as a record with __op d; not both off. A keyless table's deletes always are
 	MetadataPrefix string            // metadata.field.prefix: begins the metadata fields of values; empty: "__"
 	MaxRequestSize int               // max.request.size: largest record the producer takes, in bytes; 0: 1 MiB
+
+	Format           Format            // of keys and values; nil: flat
+	Key, Value       connect.Converter // of the flat format; a Format of its own has them
+	Transactions     bool              // provide.transaction.metadata: the end of every source transaction is published
+	TransactionTopic string            // topic.transaction; empty: <prefix>.transaction
 
 	Server   string // server of the offset partitions; empty: Prefix
 	Registry Registry

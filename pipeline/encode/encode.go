@@ -1,6 +1,7 @@
-// Package encode turns changes into Kafka records.
+// Package encode turns changes into Kafka records: topics, headers, offset entries of tables, deletes and tombstones,
+// sizes; what keys and values hold is up to a Format.
 //
-// The flat format: the key is the Avro record of the key columns, the value that of the row and
+// The flat format, the default, in Avro: the key is the Avro record of the key columns, the value that of the row and
 // its metadata, both in Confluent's wire format. Every record has the headers __pos, __seq, __gen and __op,
 // the create half of a key change also __old_key, the old key's bytes. A delete is a record of
 // the old image and a tombstone. A keyless table has a null key, partition 0 and no tombstones.
@@ -18,8 +19,6 @@ import (
 	"github.com/tidemark-cdc/tidemark/offsets"
 	"github.com/tidemark-cdc/tidemark/pipeline"
 	"github.com/tidemark-cdc/tidemark/schema"
-	"github.com/tidemark-cdc/tidemark/schema/avro"
-	"github.com/tidemark-cdc/tidemark/schema/registry"
 )
 
 // The headers.
@@ -31,7 +30,7 @@ const (
 	HeaderOldKey = "__old_key" // key before a key change, in wire format
 )
 
-// Encoder implements pipeline.Encoder for the flat format. It is used by one goroutine.
+// Encoder implements pipeline.Encoder. It is used by one goroutine.
 type Encoder struct {
 	cfg Config
 	now func() time.Time
@@ -44,10 +43,14 @@ type Encoder struct {
 	topics     map[string]taken              // by what collides
 	plans      map[*schema.Table]*plan
 	last       *plan
-	meta       avro.Meta
+	brackets   *brackets // nil: no transaction topic
+	meta       Meta
 }
 
-var _ pipeline.Encoder = (*Encoder)(nil)
+var (
+	_ pipeline.Encoder            = (*Encoder)(nil)
+	_ pipeline.TransactionEncoder = (*Encoder)(nil)
+)
 
 // New returns an encoder; it does not connect.
 func New(cfg Config) (*Encoder, error) {
@@ -65,6 +68,9 @@ func New(cfg Config) (*Encoder, error) {
 	if cfg.MaxRequestSize == 0 {
 		cfg.MaxRequestSize = defaultMaxRequestSize
 	}
+	if cfg.Format == nil {
+		cfg.Format = &flat{cfg.Prefix, cfg.MetadataPrefix, cfg.Key, cfg.Value}
+	}
 	ops := map[connectors.Op][]byte{}
 	for _, op := range []connectors.Op{connectors.OpCreate, connectors.OpUpdate, connectors.OpDelete} {
 		ops[op] = []byte{byte(op)}
@@ -79,8 +85,14 @@ func (e *Encoder) Encode(ctx context.Context, c *pipeline.Chunk, b *connectors.B
 		return from, nil
 	}
 	tx := transaction{pos: span(c, func(buf []byte) []byte { return append(buf, b.Tx.Pos...) })}
-	e.meta = avro.Meta{Pos: b.Tx.Pos, Gen: e.generation, TsMicros: b.Tx.CommitTime}
-	now := e.now().UnixMilli()
+	clock := e.now()
+	e.meta = Meta{Tx: &b.Tx, Gen: e.generation, Now: clock.UnixNano()}
+	now := clock.UnixMilli()
+	if e.brackets != nil {
+		if err := e.beginBracket(c, &b.Tx); err != nil {
+			return from, err
+		}
+	}
 	for ; from < len(b.Changes); from++ {
 		change := &b.Changes[from]
 		p := e.last
@@ -125,12 +137,17 @@ func (e *Encoder) announce(c *pipeline.Chunk, p *plan) {
 
 // change appends one change: a record, for a delete what is published of it.
 func (e *Encoder) change(c *pipeline.Chunk, p *plan, change *connectors.Change, tx *transaction) error {
+	op, ok := p.format.Op(change)
+	if !ok {
+		return nil
+	}
+	e.count(p, op, change.Seq)
 	row := change.After
-	if change.Op == connectors.OpDelete {
+	if op == connectors.OpDelete {
 		row = change.Before
 	}
 	r := pipeline.Record{Topic: p.of.topic, Timestamp: tx.timestamp}
-	if p.key != nil {
+	if p.keyed {
 		key, err := e.appendKey(c, p, row)
 		if err != nil {
 			return err
@@ -140,11 +157,10 @@ func (e *Encoder) change(c *pipeline.Chunk, p *plan, change *connectors.Change, 
 	if err := e.headers(c, p, change, tx, &r); err != nil {
 		return err
 	}
-	if change.Op != connectors.OpDelete || e.cfg.Deletes || p.key == nil {
+	if op != connectors.OpDelete || e.cfg.Deletes || !p.keyed {
 		at := len(c.Buf)
-		e.meta.Op, e.meta.Seq = byte(change.Op), change.Seq
-		c.Buf = registry.AppendHeader(c.Buf, p.valueID)
-		buf, err := p.value.AppendValue(c.Buf, row, &e.meta)
+		c.Buf = e.head(c.Buf, p.valueID)
+		buf, err := p.format.AppendValue(c.Buf, change, &e.meta)
 		if err != nil {
 			return err
 		}
@@ -155,7 +171,7 @@ func (e *Encoder) change(c *pipeline.Chunk, p *plan, change *connectors.Change, 
 		}
 		c.Records = append(c.Records, r)
 	}
-	if change.Op == connectors.OpDelete && e.cfg.Tombstones && p.key != nil {
+	if op == connectors.OpDelete && e.cfg.Tombstones && p.keyed {
 		r.Value = nil
 		c.Records = append(c.Records, r)
 	}
@@ -164,8 +180,8 @@ func (e *Encoder) change(c *pipeline.Chunk, p *plan, change *connectors.Change, 
 
 func (e *Encoder) appendKey(c *pipeline.Chunk, p *plan, row schema.Row) ([]byte, error) {
 	at := len(c.Buf)
-	c.Buf = registry.AppendHeader(c.Buf, p.of.keyID)
-	buf, err := p.key.AppendKey(c.Buf, row)
+	c.Buf = e.head(c.Buf, p.of.keyID)
+	buf, err := p.format.AppendKey(c.Buf, row)
 	if err != nil {
 		return nil, err
 	}
@@ -173,16 +189,34 @@ func (e *Encoder) appendKey(c *pipeline.Chunk, p *plan, row schema.Row) ([]byte,
 	return c.Buf[at:len(c.Buf):len(c.Buf)], nil
 }
 
-// headers appends the record's headers.
+// count numbers a record in its transaction.
+func (e *Encoder) count(p *plan, op connectors.Op, seq int64) {
+	e.meta.Op, e.meta.Seq = op, seq
+	t := e.brackets
+	if t == nil {
+		return
+	}
+	if p.of.events == 0 {
+		t.counts = append(t.counts, p.of)
+	}
+	t.total++
+	p.of.events++
+	e.meta.Total, e.meta.Own = t.total, p.of.events
+}
+
+// headers appends the record's headers: the format's, then ours.
 func (e *Encoder) headers(c *pipeline.Chunk, p *plan, change *connectors.Change, tx *transaction, r *pipeline.Record) error {
+	from := len(c.Headers)
+	if err := p.format.AppendHeaders(c, change); err != nil {
+		return err
+	}
 	at := len(c.Buf)
 	c.Buf = strconv.AppendInt(c.Buf, change.Seq, 10)
 	seq := c.Buf[at:len(c.Buf):len(c.Buf)]
-	from := len(c.Headers)
 	c.Headers = append(c.Headers,
 		pipeline.Header{Key: HeaderPos, Value: tx.pos}, pipeline.Header{Key: HeaderSeq, Value: seq},
-		pipeline.Header{Key: HeaderGen, Value: e.genText}, pipeline.Header{Key: HeaderOp, Value: e.ops[change.Op]})
-	if change.OldKey != nil && p.key != nil {
+		pipeline.Header{Key: HeaderGen, Value: e.genText}, pipeline.Header{Key: HeaderOp, Value: e.ops[e.meta.Op]})
+	if change.OldKey != nil && p.keyed {
 		old, err := e.appendKey(c, p, change.OldKey)
 		if err != nil {
 			return err

@@ -9,16 +9,17 @@ import (
 	"github.com/tidemark-cdc/tidemark/offsets"
 	"github.com/tidemark-cdc/tidemark/pipeline"
 	"github.com/tidemark-cdc/tidemark/schema"
-	"github.com/tidemark-cdc/tidemark/schema/avro"
 	"github.com/tidemark-cdc/tidemark/schema/registry"
 )
 
 // table is what stays the same for a table within a start, whatever its versions.
 type table struct {
+	name    string // qualified
 	topic   string
 	info    pipeline.TopicInfo
-	keyID   int
-	keyText string // key schema; empty where keyless
+	keyID   int    // 0 where the key's converter needs no registry
+	keyText string // what the key's bytes depend on; empty where keyless
+	events  int64  // records of the transaction at hand
 	stored  offsets.TableState
 	plan    *plan // of the newest version
 }
@@ -27,9 +28,9 @@ type table struct {
 type plan struct {
 	table      *schema.Table
 	of         *table
-	key        *avro.Plan // nil where keyless
-	value      *avro.Plan
-	valueID    int
+	format     TableFormat
+	keyed      bool
+	valueID    int    // 0 where the value's converter needs no registry
 	limit      int    // largest record in bytes
 	limitCause string // what to raise where a record is larger
 }
@@ -62,25 +63,21 @@ func (e *Encoder) Prepare(ctx context.Context, generation int64, tables []*schem
 			return err
 		}
 	}
-	return nil
+	return e.openBrackets(ctx)
 }
 
 func (e *Encoder) checkNames(t *schema.Table) error {
-	if err := avro.CheckNames(t, e.options(t)); err != nil {
+	if err := e.cfg.Format.Check(t); err != nil {
 		return err
 	}
 	return e.checkTopic(t, e.Topic(t))
-}
-
-func (e *Encoder) options(t *schema.Table) avro.Options {
-	return avro.Options{Namespace: avro.Namespace(e.cfg.Prefix, t.Namespace, t.Name), MetadataPrefix: e.cfg.MetadataPrefix}
 }
 
 // open makes a table known: its topic exists and takes its records, its key schema has its id,
 // and both are what they were when the generation first used the table.
 func (e *Encoder) open(ctx context.Context, t *schema.Table) (*table, error) {
 	name := t.QualifiedName()
-	of := &table{topic: e.Topic(t), stored: e.stored[name]}
+	of := &table{name: name, topic: e.Topic(t), stored: e.stored[name]}
 	var err error
 	if of.info, err = e.cfg.Topics.Ensure(ctx, of.topic); err != nil {
 		return nil, err
@@ -90,12 +87,12 @@ func (e *Encoder) open(ctx context.Context, t *schema.Table) (*table, error) {
 			return nil, connectors.Refuse(err)
 		}
 	} else {
-		key, err := avro.CompileKey(t, e.options(t))
+		format, err := e.cfg.Format.Table(t)
 		if err != nil {
-			return nil, connectors.Block(fmt.Errorf("key of table %s: %w", name, err))
+			return nil, connectors.Block(err)
 		}
-		of.keyText = key.Schema()
-		if of.keyID, err = e.resolve(ctx, registry.KeySubject(of.topic), of.keyText); err != nil {
+		of.keyText = format.Schemas().Fixed
+		if of.keyID, err = e.resolve(ctx, registry.KeySubject(of.topic), format.Schemas().Key); err != nil {
 			return nil, err
 		}
 	}
@@ -119,7 +116,7 @@ func (e *Encoder) checkDrift(t *schema.Table, of *table) error {
 		return connectors.Refuse(fmt.Errorf("table %s was published to topic %s in this generation, now to %s: set topic.prefix and topic.naming.overrides back, or reset the connector for a new generation", was.Name, was.Topic, of.topic))
 	case was.Partitions != int64(of.info.Partitions):
 		return connectors.Block(fmt.Errorf("topic %s of table %s has %d partitions, it had %d: %s", of.topic, was.Name, of.info.Partitions, was.Partitions, out))
-	case was.KeySchemaID != int64(of.keyID):
+	case was.KeySchemaID != int64(of.keyID) || of.keyID == 0 && (was.KeyColumns != keyColumns(t) || was.KeyTypes != t.KeyTypes()):
 		return connectors.Block(fmt.Errorf("the key schema of table %s (%s %s) has id %d, it had %d (%s %s): %s", was.Name, keyColumns(t), t.KeyTypes(), of.keyID, was.KeySchemaID, was.KeyColumns, was.KeyTypes, out))
 	}
 	return nil
@@ -141,12 +138,15 @@ func (e *Encoder) use(ctx context.Context, t *schema.Table) (*plan, error) {
 			return nil, blockRefused(err)
 		}
 	}
-	p := &plan{table: t, of: of}
-	if err := p.compile(e, t); err != nil {
+	p := &plan{table: t, of: of, keyed: len(t.Key) > 0}
+	var err error
+	if p.format, err = e.cfg.Format.Table(t); err != nil {
 		return nil, connectors.Block(err)
 	}
-	var err error
-	if p.valueID, err = e.resolve(ctx, registry.ValueSubject(of.topic), p.value.Schema()); err != nil {
+	if p.format.Schemas().Fixed != of.keyText {
+		return nil, connectors.Block(fmt.Errorf("the key of table %s has changed (now %s %s): its schema is fixed for the generation; undo the change, or reset the connector for a new generation", name, keyColumns(t), t.KeyTypes()))
+	}
+	if p.valueID, err = e.resolve(ctx, registry.ValueSubject(of.topic), p.format.Schemas().Value); err != nil {
 		return nil, err
 	}
 	p.limit, p.limitCause = e.cfg.MaxRequestSize, fmt.Sprintf("max.request.size (now %d) and the topic's max.message.bytes", e.cfg.MaxRequestSize)
@@ -161,26 +161,11 @@ func (e *Encoder) use(ctx context.Context, t *schema.Table) (*plan, error) {
 	return p, nil
 }
 
-// compile makes the Avro plans; the key schema must be the one the table was opened with.
-func (p *plan) compile(e *Encoder, t *schema.Table) (err error) {
-	text := ""
-	if len(t.Key) > 0 {
-		if p.key, err = avro.CompileKey(t, e.options(t)); err != nil {
-			return fmt.Errorf("key of table %s: %w", t.QualifiedName(), err)
-		}
-		text = p.key.Schema()
-	}
-	if text != p.of.keyText {
-		return fmt.Errorf("the key of table %s has changed (now %s %s): its schema is fixed for the generation; undo the change, or reset the connector for a new generation", t.QualifiedName(), keyColumns(t), t.KeyTypes())
-	}
-	if p.value, err = avro.CompileValue(t, e.options(t)); err != nil {
-		return fmt.Errorf("value of table %s: %w", t.QualifiedName(), err)
-	}
-	return nil
-}
-
-// resolve asks for a schema's id and tells what blocks from what is waited for.
+// resolve asks for a schema's id and tells what blocks from what is waited for; 0 where there is none to ask for.
 func (e *Encoder) resolve(ctx context.Context, subject, text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
 	id, err := e.cfg.Registry.Resolve(ctx, subject, text)
 	if err != nil && registry.Blocks(err) {
 		return 0, connectors.Block(err)
