@@ -95,17 +95,18 @@ type printer struct {
 }
 
 func (p *printer) bounded(ctx context.Context, opts []kgo.Opt, ranges map[string]map[int32]kafkastore.Range) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var ended error // why no more is printed; the read itself may be over by then
 	err := kafkastore.Read(ctx, opts, ranges, func(r *kgo.Record) {
-		if ctx.Err() == nil {
-			if err := p.print(ctx, r); err != nil {
-				cancel(err)
+		if ended == nil {
+			if ended = p.print(ctx, r); ended != nil {
+				cancel()
 			}
 		}
 	}, stalledRead())
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		return cause
+	if ended != nil {
+		return ended
 	}
 	return err
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/tidemark-cdc/tidemark/integration/env"
 )
 
 // mistake is one thing a user gets wrong.
@@ -27,8 +29,7 @@ type mistake struct {
 	repair    func(s *stage)
 }
 
-func TestMistakes(t *testing.T) {
-	t.Parallel()
+func mistakesTest(t *testing.T, own *env.Postgres) {
 	for _, m := range mistakes() {
 		if len(m.major) == 0 {
 			m.major = []int{18}
@@ -36,7 +37,11 @@ func TestMistakes(t *testing.T) {
 		for _, major := range m.major {
 			t.Run(fmt.Sprintf("%s/%d", m.name, major), func(t *testing.T) {
 				t.Parallel()
-				m.play(newStage(t, major))
+				pg := own
+				if major != own.Major {
+					pg = servers.Postgres(t, major)
+				}
+				m.play(newStage(t, pg))
 			})
 		}
 	}
@@ -179,11 +184,12 @@ func publications() []mistake {
 func slots() []mistake {
 	return []mistake{
 		{name: "slot missing although offsets exist", offsets: true, late: true, exit: 5,
-			make:      func(s *stage) { s.sql("SELECT pg_drop_replication_slot('" + s.name + "')") },
+			make:      (*stage).dropSlot,
 			words:     []string{"slot bad_", "does not exist, but the stream has offsets (processed up to ", "connectctl offsets reset WORKER CONNECTOR starts a new generation"},
 			unchecked: true, repair: reset},
 		{name: "slot made again by hand", offsets: true, late: true, exit: 5, make: func(s *stage) {
-			s.sql("SELECT pg_drop_replication_slot('"+s.name+"')", "INSERT INTO public.t VALUES (100, 'gone')",
+			s.dropSlot()
+			s.sql("INSERT INTO public.t VALUES (100, 'gone')",
 				"SELECT pg_create_logical_replication_slot('"+s.name+"', 'pgoutput')")
 		}, words: []string{"slot bad_", "bytes of WAL between them are lost to it", "connectctl offsets reset"}, unchecked: true, repair: reset},
 		{name: "physical slot", fresh: true, late: true, exit: 5,
@@ -200,6 +206,15 @@ func slots() []mistake {
 		}, words: []string{"slot bad_", "is of database", "choose another slot.name"},
 			repair: func(s *stage) { s.connector["slot.name"] = s.name + "_2" }},
 	}
+}
+
+// dropSlot drops the slot once the server has noticed that its reader is gone.
+func (s *stage) dropSlot() {
+	s.Helper()
+	s.until("the slot is dropped", func() bool {
+		_, err := s.conn.Exec(context.Background(), "SELECT pg_drop_replication_slot('"+s.name+"')")
+		return err == nil
+	})
 }
 
 // reset is the way out that sentences name.

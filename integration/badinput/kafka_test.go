@@ -87,9 +87,8 @@ func (s *stage) call(method, path, body string) {
 
 // A record over the limits blocks with the limits' names; what came before is published, nothing after, the same on
 // every start; with limits raised it goes on at the same position.
-func TestRecordOverTheLimit(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, 18)
+func recordOverTheLimit(t *testing.T, pg *env.Postgres) {
+	s := newStage(t, pg)
 	s.prepare()
 	s.sql("INSERT INTO public.t VALUES (1, 'good')",
 		"INSERT INTO public.t SELECT 2, string_agg(md5(i::text), '') FROM generate_series(1, 50000) i",
@@ -116,9 +115,8 @@ func TestRecordOverTheLimit(t *testing.T) {
 }
 
 // While the registry is away, rows of known schemas flow, a row of a new one waits, and goes on when it is back.
-func TestRegistryAway(t *testing.T) {
-	t.Parallel()
-	s := newStage(t, 18)
+func registryAway(t *testing.T, pg *env.Postgres) {
+	s := newStage(t, pg)
 	px, err := proxy.New("127.0.0.1:0", s.registry.Addr())
 	s.must(err)
 	t.Cleanup(px.Close)

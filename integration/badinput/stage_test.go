@@ -69,12 +69,27 @@ type stage struct {
 	connector map[string]string
 }
 
-func newStage(t *testing.T, major int) *stage {
-	t.Helper()
-	return newStageAt(t, servers.Postgres(t, major), "UTF8")
+// TestBadInput has a PostgreSQL 18 of its own: creating a slot waits for the transactions of others.
+func TestBadInput(t *testing.T) {
+	pg := servers.NewPostgres(t, 18, env.PostgresOptions{Settings: map[string]string{"max_connections": "200"}})
+	for name, test := range map[string]func(*testing.T, *env.Postgres){
+		"mistakes": mistakesTest, "record": recordOverTheLimit, "registry": registryAway, "encoding": asciiDatabase,
+		"slot in use": slotInUse, "fenced": fenced, "younger": publicationYounger, "all at once": allAtOnce,
+		"tail": tail, "verify": verify, "offsets": offsetsCommands, "describe": describe,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, pg)
+		})
+	}
 }
 
-func newStageAt(t *testing.T, pg *env.Postgres, encoding string) *stage {
+func newStage(t *testing.T, pg *env.Postgres) *stage {
+	t.Helper()
+	return newStageIn(t, pg, "UTF8")
+}
+
+func newStageIn(t *testing.T, pg *env.Postgres, encoding string) *stage {
 	t.Helper()
 	s := &stage{T: t, name: strings.ReplaceAll(env.Unique("bad_"), "-", "_"), pg: pg, kafka: servers.Kafka(t), registry: servers.Registry(t)}
 	ctx := context.Background()

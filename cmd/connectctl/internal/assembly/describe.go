@@ -44,7 +44,7 @@ func (c *Connector) describeKafka(ctx context.Context, p *parts) []connectors.Fa
 	if err := kafkaconf.Reach(ctx, p.consume); err != nil {
 		return []connectors.Fact{{Name: "kafka", Value: err.Error()}}
 	}
-	stored, err := p.store.Load(ctx)
+	stored, err := p.load(ctx)
 	if err != nil {
 		return []connectors.Fact{{Name: "offsets", Value: err.Error()}}
 	}

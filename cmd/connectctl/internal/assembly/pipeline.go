@@ -176,15 +176,13 @@ func (p *parts) replication() int16 {
 	return -1
 }
 
-func (p *parts) encoder() (*encode.Encoder, error) { return newEncoder(p.c, p.registry, p.topics) }
-
-func newEncoder(c *Connector, reg encode.Registry, topics encode.Topics) (*encode.Encoder, error) {
-	cfg := c.Config
+func (p *parts) encoder() (*encode.Encoder, error) {
+	cfg := p.c.Config
 	return encode.New(encode.Config{
-		Prefix: cfg.String("topic.prefix"), Server: cfg.String("topic.prefix"), Overrides: c.naming,
+		Prefix: cfg.String("topic.prefix"), Server: cfg.String("topic.prefix"), Overrides: p.c.naming,
 		Tombstones: cfg.Bool("tombstones.on.delete"), Deletes: cfg.Bool("deletes.on.delete"),
 		MetadataPrefix: cfg.String("metadata.field.prefix"),
-		Registry:       reg, Topics: topics, MaxRequestSize: int(cfg.Int("max.request.size")),
+		Registry:       p.registry, Topics: p.topics, MaxRequestSize: int(cfg.Int("max.request.size")),
 	})
 }
 
@@ -232,7 +230,16 @@ func (c *Connector) Stored(ctx context.Context) ([]offsets.Entry, error) {
 	if err := kafkaconf.Reach(ctx, p.consume); err != nil {
 		return nil, err
 	}
-	return p.store.Load(ctx)
+	return p.load(ctx)
+}
+
+// load reads the stored offsets; before the first start there is no topic, and so there are none.
+func (p *parts) load(ctx context.Context) ([]offsets.Entry, error) {
+	stored, err := p.store.Load(ctx)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return nil, nil
+	}
+	return stored, err
 }
 
 // admin runs an operation that fences first.

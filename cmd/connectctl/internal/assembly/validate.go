@@ -52,7 +52,10 @@ func (c *Connector) checkTables(ctx context.Context) (problems []connectors.Prob
 	if err != nil {
 		return nil
 	}
-	enc, err := newEncoder(c, nobody{}, nobody{})
+	enc, err := encode.New(encode.Config{
+		Prefix: c.Config.String("topic.prefix"), Overrides: c.naming, MetadataPrefix: c.Config.String("metadata.field.prefix"),
+		Tombstones: true, Registry: nobody{}, Topics: nobody{},
+	})
 	if err != nil {
 		return append(problems, connectors.Problem{Message: err.Error()})
 	}
@@ -87,6 +90,8 @@ func (c *Connector) checkTables(ctx context.Context) (problems []connectors.Prob
 type nobody struct{}
 
 func (nobody) Resolve(context.Context, string, string) (int, error) { return 0, errNobody }
+
+func (nobody) SchemaByID(context.Context, int) (string, error) { return "", errNobody }
 
 func (nobody) Ensure(context.Context, string) (pipeline.TopicInfo, error) {
 	return pipeline.TopicInfo{}, errNobody
