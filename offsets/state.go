@@ -40,7 +40,9 @@ type TableState struct {
 	KeyTypes    string // the database's names of their types, comma-separated
 	Identity    string // replica identity
 	KeySchemaID int64  // registry id of the key schema; 0 where keyless
-	Topic       string
-	Partitions  int64 // partition count of the topic
-	Generation  int64 // generation in which it was written
+	// ValueSchemaID is the registry id of the value schema last used; 0 where it is not known.
+	ValueSchemaID int64
+	Topic         string
+	Partitions    int64 // partition count of the topic
+	Generation    int64 // generation in which it was written
 }

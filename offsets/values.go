@@ -16,6 +16,7 @@ const (
 	fieldKeyTypes    = "key_types"
 	fieldIdentity    = "identity"
 	fieldKeySchemaID = "key_schema_id"
+	fieldValueID     = "value_schema_id"
 	fieldTopic       = "topic"
 	fieldPartitions  = "partitions"
 )
@@ -42,11 +43,15 @@ func GenerationFrom(o Object) (Generation, error) {
 
 // Object returns the value of the table's entry. The id is kept bit for bit in a signed number.
 func (t TableState) Object() Object {
-	return Object{
+	o := Object{
 		{fieldID, int64(t.ID)}, {fieldName, t.Name}, {fieldKeyColumns, t.KeyColumns}, {fieldKeyTypes, t.KeyTypes},
 		{fieldIdentity, t.Identity}, {fieldKeySchemaID, t.KeySchemaID}, {fieldTopic, t.Topic},
 		{fieldPartitions, t.Partitions}, {fieldGeneration, t.Generation},
 	}
+	if t.ValueSchemaID != 0 {
+		o = append(o, Field{fieldValueID, t.ValueSchemaID})
+	}
+	return o
 }
 
 // TableStateFrom reads the value of a table's entry; members it does not know are ignored.
@@ -57,6 +62,7 @@ func TableStateFrom(o Object) (TableState, error) {
 		Identity: r.text(fieldIdentity), KeySchemaID: r.int(fieldKeySchemaID), Topic: r.text(fieldTopic),
 		Partitions: r.int(fieldPartitions), Generation: r.int(fieldGeneration),
 	}
+	t.ValueSchemaID, _ = o.Int(fieldValueID)
 	if r.err != nil {
 		return TableState{}, fmt.Errorf("read stored state of table %q: %w", t.Name, r.err)
 	}

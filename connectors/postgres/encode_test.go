@@ -18,6 +18,8 @@ type ids struct{}
 
 func (ids) Resolve(context.Context, string, string) (int, error) { return 1, nil }
 
+func (ids) SchemaByID(context.Context, int) (string, error) { return "", nil }
+
 type oneTopic struct{}
 
 func (oneTopic) Ensure(context.Context, string) (pipeline.TopicInfo, error) {

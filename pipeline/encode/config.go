@@ -12,6 +12,8 @@ import (
 // registry.Client is one. An error that registry.Blocks accepts blocks; any other is waited for.
 type Registry interface {
 	Resolve(ctx context.Context, subject, schemaText string) (id int, err error)
+	// SchemaByID returns a schema's text; registry.IsNotFound tells that there is none.
+	SchemaByID(ctx context.Context, id int) (schemaText string, err error)
 }
 
 // Topics gives the facts of data topics and creates missing ones; sink.Topics is one. Its errors name topic and way

@@ -22,6 +22,7 @@ type fakeRegistry struct {
 	ids   map[string]int
 	texts []string
 	err   error // for what it does not know
+	byID  error // of SchemaByID
 }
 
 func (r *fakeRegistry) Resolve(_ context.Context, subject, text string) (int, error) {
@@ -34,6 +35,16 @@ func (r *fakeRegistry) Resolve(_ context.Context, subject, text string) (int, er
 	r.texts = append(r.texts, text)
 	r.ids[subject+text] = len(r.texts)
 	return len(r.texts), nil
+}
+
+func (r *fakeRegistry) SchemaByID(_ context.Context, id int) (string, error) {
+	if r.byID != nil {
+		return "", r.byID
+	}
+	if id < 1 || id > len(r.texts) {
+		return "", errAway
+	}
+	return r.texts[id-1], nil
 }
 
 type fakeTopics struct {

@@ -146,7 +146,11 @@ func (e *Encoder) use(ctx context.Context, t *schema.Table) (*plan, error) {
 	if p.format.Schemas().Fixed != of.keyText {
 		return nil, connectors.Block(fmt.Errorf("the key of table %s has changed (now %s %s): its schema is fixed for the generation; undo the change, or reset the connector for a new generation", name, keyColumns(t), t.KeyTypes()))
 	}
-	if p.valueID, err = e.resolve(ctx, registry.ValueSubject(of.topic), p.format.Schemas().Value); err != nil {
+	before := ""
+	if of.plan != nil {
+		before = of.plan.format.Schemas().Value
+	}
+	if p.valueID, err = e.resolveValue(ctx, t, of.topic, before, p.format.Schemas().Value); err != nil {
 		return nil, err
 	}
 	p.limit, p.limitCause = e.cfg.MaxRequestSize, fmt.Sprintf("max.request.size (now %d) and the topic's max.message.bytes", e.cfg.MaxRequestSize)
@@ -186,7 +190,7 @@ func (e *Encoder) state(p *plan) offsets.TableState {
 	t := p.table
 	return offsets.TableState{
 		ID: t.ID, Name: t.QualifiedName(), KeyColumns: keyColumns(t), KeyTypes: t.KeyTypes(), Identity: t.Identity,
-		KeySchemaID: int64(p.of.keyID), Topic: p.of.topic, Partitions: int64(p.of.info.Partitions), Generation: e.generation,
+		KeySchemaID: int64(p.of.keyID), ValueSchemaID: int64(p.valueID), Topic: p.of.topic, Partitions: int64(p.of.info.Partitions), Generation: e.generation,
 	}
 }
 
