@@ -32,7 +32,7 @@ type Type struct {
 	Bits      int      // KindInt without Logical: 16, 32 or 64
 	Precision int      // KindDecimal: digits, from 1
 	Scale     int      // KindDecimal: digits after the point, 0 to Precision
-	Elem      *Type    // KindArray: never an array itself
+	Elem      *Type    // KindArray: never an array itself; KindMap: the type of the values
 	Labels    []string // LogicalEnum: in the enum's order
 	Name      string   // the database's own name of the type, such as "character varying(30)"
 	OID       uint32   // the engine's id of the type, 0 where it has none

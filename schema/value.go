@@ -20,11 +20,12 @@ const (
 	KindString                  // Bytes is UTF-8 text
 	KindBytes                   // Bytes as they are
 	KindArray                   // Elems, one dimension
+	KindMap                     // Elems: key, value, key, value; keys are KindString and differ
 )
 
 // String returns the kind's name for messages.
 func (k Kind) String() string {
-	names := [...]string{"unavailable", "null", "bool", "int", "float32", "float64", "decimal", "string", "bytes", "array"}
+	names := [...]string{"unavailable", "null", "bool", "int", "float32", "float64", "decimal", "string", "bytes", "array", "map"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -79,6 +80,9 @@ func Text(b []byte) Value { return Value{Kind: KindString, Bytes: b} }
 
 // Bytes returns a byte string; b is not copied.
 func Bytes(b []byte) Value { return Value{Kind: KindBytes, Bytes: b} }
+
+// Map returns a map of pairs: key, value, key, value; pairs are not copied.
+func Map(pairs []Value) Value { return Value{Kind: KindMap, Elems: pairs} }
 
 // Array returns a one-dimensional array; elems are not copied.
 func Array(elems []Value) Value { return Value{Kind: KindArray, Elems: elems} }

@@ -164,7 +164,15 @@ func sameMapping(a, b *schema.Type) bool {
 }
 
 func sameType(a, b *schema.Type) bool {
-	return sameMapping(a, b) && a.Name == b.Name && a.OID == b.OID && slices.Equal(a.Labels, b.Labels)
+	return sameMapping(a, b) && a.Name == b.Name && a.OID == b.OID && slices.Equal(labels(a), labels(b))
+}
+
+// labels are those of an enum or of an array of one.
+func labels(t *schema.Type) []string {
+	if t.Elem != nil {
+		return t.Elem.Labels
+	}
+	return t.Labels
 }
 
 func sameTable(a, b *schema.Table) bool {

@@ -123,6 +123,8 @@ func (s *step) append(dst []byte, v *schema.Value) ([]byte, fault) {
 		return append(dst, 0), faultNone
 	case opArray:
 		return s.appendArray(dst, v.Elems)
+	case opMap:
+		return s.appendMap(dst, v.Elems)
 	}
 	return dst, faultKind
 }
@@ -151,21 +153,48 @@ func (s *step) appendArray(dst []byte, elems []schema.Value) ([]byte, fault) {
 	}
 	dst = putLong(dst, int64(len(elems)))
 	for i := range elems {
-		v := &elems[i]
-		dst = reserve(dst, slack+len(v.Bytes))
-		switch v.Kind {
-		case s.elem.kind:
-			var f fault
-			if dst, f = s.elem.append(append(dst, 2), v); f != faultNone {
-				return dst, f
-			}
-		case schema.KindNull:
-			dst = append(dst, 0)
-		default:
-			return dst, faultElem
+		var f fault
+		if dst, f = s.appendElem(dst, &elems[i]); f != faultNone {
+			return dst, f
 		}
 	}
-	return append(dst, 0), faultNone
+	return append(reserve(dst, slack), 0), faultNone
+}
+
+// appendElem appends an item of an array or map.
+func (s *step) appendElem(dst []byte, v *schema.Value) ([]byte, fault) {
+	dst = reserve(dst, slack+len(v.Bytes))
+	switch v.Kind {
+	case s.elem.kind:
+		return s.elem.append(append(dst, 2), v)
+	case schema.KindNull:
+		return append(dst, 0), faultNone
+	}
+	return dst, faultElem
+}
+
+// appendMap appends the pairs as one block, in their order.
+func (s *step) appendMap(dst []byte, pairs []schema.Value) ([]byte, fault) {
+	if len(pairs)%2 != 0 {
+		return dst, faultMap
+	}
+	if len(pairs) == 0 {
+		return append(dst, 0), faultNone
+	}
+	dst = putLong(dst, int64(len(pairs)/2))
+	for i := 0; i < len(pairs); i += 2 {
+		key := &pairs[i]
+		if key.Kind != schema.KindString {
+			return dst, faultMap
+		}
+		dst = reserve(dst, slack+len(key.Bytes))
+		dst = append(putLong(dst, int64(len(key.Bytes))), key.Bytes...)
+		var f fault
+		if dst, f = s.appendElem(dst, &pairs[i+1]); f != faultNone {
+			return dst, f
+		}
+	}
+	return append(reserve(dst, slack), 0), faultNone
 }
 
 // appendUnavailable appends the block of the unavailable columns' names, without the array's end.

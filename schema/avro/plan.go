@@ -23,6 +23,7 @@ const (
 	opUUID
 	opDecimal
 	opArray
+	opMap
 )
 
 // step writes one column, or one element of an array.
@@ -115,6 +116,10 @@ func typeStep(t *schema.Type) step {
 		elem := typeStep(t.Elem)
 		elem.nullable = true
 		s.op, s.elem = opArray, &elem
+	case schema.KindMap:
+		elem := typeStep(t.Elem)
+		elem.nullable = true
+		s.op, s.elem = opMap, &elem
 	}
 	return s
 }
@@ -165,6 +170,7 @@ const (
 	faultDecimal
 	faultUUID
 	faultElem
+	faultMap
 )
 
 func (p *Plan) fail(s *step, v *schema.Value, f fault) error {
@@ -188,13 +194,15 @@ func (p *Plan) fail(s *step, v *schema.Value, f fault) error {
 	case faultUUID:
 		e.Reason = "the text is not 36 characters long"
 	case faultElem:
-		e.Reason = "an element is neither null nor of the array's element type"
+		e.Reason = "an element is neither null nor of the type of the elements"
+	case faultMap:
+		e.Reason = "the map is not made of pairs of a text and a value"
 	}
 	return e
 }
 
 func precision(t *schema.Type) int {
-	if t.Kind == schema.KindArray {
+	if t.Elem != nil {
 		return t.Elem.Precision
 	}
 	return t.Precision

@@ -142,6 +142,12 @@ func appendType(b []byte, t *schema.Type) ([]byte, error) {
 		}
 		b, err := appendType(append(b, `{"type":"array","items":["null",`...), t.Elem)
 		return append(b, `]}`...), err
+	case schema.KindMap:
+		if t.Elem == nil {
+			return nil, fmt.Errorf("type %s: a map needs a type of its values", t.Name)
+		}
+		b, err := appendType(append(b, `{"type":"map","values":["null",`...), t.Elem)
+		return append(b, `]}`...), err
 	}
 	return nil, fmt.Errorf("type %s: no Avro type for kind %s", t.Name, t.Kind)
 }

@@ -18,6 +18,11 @@ type Arena struct {
 	elem    int
 	elemUse int
 	scratch []schema.Value
+	build   []byte // for a value whose length is not known before
+
+	// NonFinite counts the numbers that a decimal cannot hold and that became null
+	// (Options.NonFiniteNull). Reset leaves it.
+	NonFinite int64
 }
 
 // Reset takes back everything handed out. Blocks grown for one oversized value are dropped.
@@ -25,6 +30,9 @@ func (a *Arena) Reset() {
 	a.blocks = keepUsual(a.blocks, arenaBytes)
 	a.elems = keepUsual(a.elems, arenaElems)
 	a.block, a.used, a.elem, a.elemUse = 0, 0, 0, 0
+	if cap(a.build) > arenaBytes {
+		a.build = nil
+	}
 }
 
 func keepUsual[T any](blocks [][]T, size int) [][]T {
@@ -53,6 +61,12 @@ func (a *Arena) Bytes(n int) []byte {
 	a.blocks = append(a.blocks, make([]byte, max(n, arenaBytes)))
 	a.used = n
 	return a.blocks[a.block][:n:n]
+}
+
+// keep hands out a copy of built bytes and takes them back as scratch.
+func (a *Arena) keep(built []byte) []byte {
+	a.build = built[:0]
+	return append(a.Bytes(len(built))[:0], built...)
 }
 
 // values hands out n array elements, not zeroed.

@@ -9,7 +9,7 @@ import (
 
 var (
 	errArray      = errors.New("is not an array literal")
-	errDimensions = errors.New("is an array of more than one dimension, which has no mapping yet")
+	errDimensions = errors.New("is an array of more than one dimension; set array.handling.mode=string, which publishes arrays as their text")
 )
 
 // arrayDecoder reads array output syntax (src/backend/utils/adt/arrayfuncs.c, array_out). Lower

@@ -174,18 +174,8 @@ func (s *scanner) time() (micros int64, ok bool) {
 		return 0, false
 	}
 	micros = ((h*60+m)*60 + sec) * microsPerSecond
-	if s.accept('.') {
-		start := s.i
-		f, ok := s.digits(1, 6)
-		if !ok {
-			return 0, false
-		}
-		for n := s.i - start; n < 6; n++ {
-			f *= 10
-		}
-		micros += f
-	}
-	return micros, micros <= microsPerDay
+	f, ok := s.fraction()
+	return micros + f, ok && micros+f <= microsPerDay
 }
 
 // offset reads ±HH[:MM[:SS]] to seconds east of UTC.

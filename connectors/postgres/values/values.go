@@ -28,24 +28,6 @@ type TypeInfo struct {
 // Resolver finds a type by OID; false where the catalogue no longer has it.
 type Resolver func(oid uint32) (TypeInfo, bool)
 
-// DecimalMode is decimal.handling.mode, with Debezium's names.
-type DecimalMode string
-
-// The decimal modes.
-const (
-	DecimalPrecise DecimalMode = "precise" // Avro decimal; numeric without precision as text, which keeps digits and scale
-	DecimalString  DecimalMode = "string"  // text as the database prints it
-	DecimalDouble  DecimalMode = "double"  // nearest double
-)
-
-// Options are the mapping's modes.
-type Options struct {
-	Decimal DecimalMode // empty means DecimalPrecise
-	// Text leaves every type as its text that is not a boolean, an integer, a float, bytea, a date, a
-	// time or a timestamp, also in arrays: for a format that has a mapping of its own.
-	Text bool
-}
-
 // Decoder turns one value's text into a Value. The result may alias text; what must be made
 // lives in the arena. Errors say what is wrong with the kind of value and never contain it.
 type Decoder func(a *Arena, text []byte) (schema.Value, error)
@@ -75,12 +57,18 @@ func mapType(resolve Resolver, oid uint32, typmod int32, opts Options, depth int
 		t.OID, t.Name = oid, name
 		return t, d, err
 	case info.Kind == 'e':
-		labels := append([]string(nil), info.Labels...)
-		return schema.Type{Kind: schema.KindString, Logical: schema.LogicalEnum, Labels: labels, OID: oid, Name: name, Base: info.Name, Modifier: typmod}, decodeText, nil
+		t, d := mapEnum(info)
+		t.OID, t.Name, t.Base, t.Modifier = oid, name, info.Name, typmod
+		return t, d, nil
 	case info.Elem != 0:
 		return mapArray(resolve, info, typmod, opts, depth)
 	}
-	return schema.Type{Kind: schema.KindString, OID: oid, Name: name, Base: info.Name, Modifier: typmod}, decodeText, nil
+	t, d, ok := extension(info, opts)
+	if !ok {
+		t, d = schema.Type{Kind: schema.KindString}, decodeText
+	}
+	t.OID, t.Name, t.Base, t.Modifier = oid, name, info.Name, typmod
+	return t, d, nil
 }
 
 func mapArray(resolve Resolver, info TypeInfo, typmod int32, opts Options, depth int) (schema.Type, Decoder, error) {
@@ -89,7 +77,7 @@ func mapArray(resolve Resolver, info TypeInfo, typmod int32, opts Options, depth
 		return schema.Type{}, nil, err
 	}
 	name := elem.Name + "[]"
-	if elem.Kind == schema.KindArray { // an array of a domain over an array
+	if elem.Kind == schema.KindArray || opts.Array == ArrayString { // elements that are arrays: vectors, domains over arrays
 		return schema.Type{Kind: schema.KindString, OID: info.OID, Name: name, Base: info.Name, Modifier: typmod}, decodeText, nil
 	}
 	delim := info.Delim
@@ -142,11 +130,23 @@ func builtin(oid uint32, typmod int32, opts Options) (schema.Type, Decoder, bool
 	case oidFloat8:
 		return logical(schema.KindFloat64, schema.LogicalNone, decodeFloat8)
 	case oidNumeric:
-		return mapNumeric(typmod, opts.Decimal)
-	case oidText, oidVarchar, oidBpchar, oidName, oidChar, oidTimetz, oidInterval, oidXML, oidMoney, oidBit, oidVarbit:
+		return mapped(mapNumeric(typmod, opts))
+	case oidMoney:
+		return mapped(mapMoney(opts))
+	case oidInterval:
+		return mapped(mapInterval(opts.Interval))
+	case oidBit:
+		if typmod == 1 {
+			return logical(schema.KindBool, schema.LogicalNone, decodeBit)
+		}
+		return logical(schema.KindString, schema.LogicalNone, decodeText)
+	case oidText, oidVarchar, oidBpchar, oidName, oidChar, oidTimetz, oidXML, oidVarbit:
 		return logical(schema.KindString, schema.LogicalNone, decodeText)
 	case oidBytea:
-		return logical(schema.KindBytes, schema.LogicalNone, decodeBytea)
+		if opts.Text {
+			return logical(schema.KindBytes, schema.LogicalNone, decodeBytea)
+		}
+		return mapped(mapBinary(opts.Binary, decodeBytea))
 	case oidDate:
 		return logical(schema.KindInt, schema.LogicalDate, decodeDate)
 	case oidTime:
@@ -162,5 +162,7 @@ func builtin(oid uint32, typmod int32, opts Options) (schema.Type, Decoder, bool
 	}
 	return schema.Type{}, nil, false
 }
+
+func mapped(t schema.Type, d Decoder) (schema.Type, Decoder, bool) { return t, d, true }
 
 func decodeText(_ *Arena, text []byte) (schema.Value, error) { return schema.Text(text), nil }

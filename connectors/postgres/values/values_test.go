@@ -23,6 +23,22 @@ var catalogue = map[uint32]TypeInfo{
 	90001: {OID: 90001, Namespace: "public", Name: "mood", Kind: 'e', Labels: []string{"sad", "it's"}},
 	90002: {OID: 90002, Namespace: "other", Name: "price", Kind: 'd', Base: oidNumeric, BaseTypmod: 4 + (12<<16 | 2)},
 	90003: {OID: 90003, Namespace: "public", Name: "loop", Kind: 'd', Base: 90003},
+	869:   {OID: 869, Namespace: "pg_catalog", Name: "inet", Kind: 'b'},
+	2205:  {OID: 2205, Namespace: "pg_catalog", Name: "regclass", Kind: 'b'},
+	3614:  {OID: 3614, Namespace: "pg_catalog", Name: "tsvector", Kind: 'b'},
+	3910:  {OID: 3910, Namespace: "pg_catalog", Name: "tstzrange", Kind: 'r'},
+	5069:  {OID: 5069, Namespace: "pg_catalog", Name: "xid8", Kind: 'b'},
+	791:   {OID: 791, Namespace: "pg_catalog", Name: "_money", Kind: 'b', Elem: oidMoney},
+	1561:  {OID: 1561, Namespace: "pg_catalog", Name: "_bit", Kind: 'b', Elem: oidBit},
+	90005: {OID: 90005, Namespace: "public", Name: "_mood", Kind: 'b', Elem: 90001},
+	90010: {OID: 90010, Namespace: "public", Name: "address", Kind: 'c'},
+	90011: {OID: 90011, Namespace: "public", Name: "hstore", Kind: 'b'},
+	90012: {OID: 90012, Namespace: "public", Name: "geometry", Kind: 'b'},
+	90013: {OID: 90013, Namespace: "public", Name: "vector", Kind: 'b'},
+	90014: {OID: 90014, Namespace: "public", Name: "sparsevec", Kind: 'b'},
+	90015: {OID: 90015, Namespace: "public", Name: "halfvec", Kind: 'b'},
+	90016: {OID: 90016, Namespace: "public", Name: "_vector", Kind: 'b', Elem: 90013},
+	90017: {OID: 90017, Namespace: "public", Name: "_hstore", Kind: 'b', Elem: 90011},
 	90004: {OID: 90004, Namespace: "public", Name: "citext", Kind: 'b'},
 }
 
@@ -178,7 +194,7 @@ func TestDecimalsAgreeWithBig(t *testing.T) {
 			literal = "-" + literal
 			want.Neg(want)
 		}
-		v, err := decimalDecoder(scale)(new(Arena), []byte(literal))
+		v, err := decimalDecoder(scale, false)(new(Arena), []byte(literal))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +313,7 @@ func FuzzScalars(f *testing.F) {
 	for _, c := range benchRow {
 		f.Add([]byte(c.text))
 	}
-	decoders := []Decoder{decodeBool, intDecoder(16), decodeFloat8, decimalDecoder(5), decodeBytea, decodeDate, decodeTime, decodeTimestamptz, decodeTimestamp, decodeUUID}
+	decoders := []Decoder{decodeBool, intDecoder(16), decodeFloat8, decimalDecoder(5, false), decodeBytea, decodeDate, decodeTime, decodeTimestamptz, decodeTimestamp, decodeUUID}
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		for _, d := range decoders {
 			_, _ = d(new(Arena), b)
