@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidemark-cdc/tidemark/integration/check"
 	"github.com/tidemark-cdc/tidemark/integration/env"
 	"github.com/tidemark-cdc/tidemark/integration/env/proxy"
 	"github.com/tidemark-cdc/tidemark/integration/harness"
@@ -247,4 +248,34 @@ func producers(s *harness.Stream, topic string) int {
 		}
 	}
 	return len(seen) - 1
+}
+
+// Case 8: while Kafka does not answer, the slot does not move past what Kafka has committed, at any moment one looks.
+func TestSlotWaitsForKafka(t *testing.T) {
+	full(t, func(t *testing.T, major int) {
+		kafka := servers.Kafka(t)
+		px := kafka.Proxy(t)
+		s := stream(t, major, harness.Options{Setup: []string{"CREATE TABLE a(id int PRIMARY KEY)"}, KafkaAddr: kafka.ProxyBootstrap(),
+			Connector: map[string]string{"heartbeat.interval.ms": "100"}})
+		w := s.Run()
+		s.SQL("INSERT INTO a VALUES (0)")
+		s.CaughtUp(soon)
+		px.Pause()
+		committed := s.Boundary() // nothing is committed from here on, but what was on its way
+		harness.Eventually(time.Second, func() bool { before := committed; committed = s.Boundary(); return before == committed })
+		for i := range 20 {
+			s.SQL(fmt.Sprintf("INSERT INTO a VALUES (%d)", i+1))
+			time.Sleep(50 * time.Millisecond)
+			if confirmed := s.Confirmed(); confirmed > s.Boundary() {
+				t.Fatalf("the slot is confirmed up to %s, Kafka has %s", check.FormatLSN(confirmed), check.FormatLSN(s.Boundary()))
+			}
+		}
+		w.Kill()
+		px.Reset()
+		px.Resume()
+		s.SlotFree()
+		if res := s.Finish(s.Run(), harness.Expect{}); res.Changes != 21 {
+			t.Errorf("%s", res)
+		}
+	})
 }

@@ -172,6 +172,16 @@ func (s *Stream) OpenTransaction(topics ...string) bool {
 	return open
 }
 
+// CommittedEnd is the sum of the ends of a topic's partitions as a read_committed consumer sees them.
+func (s *Stream) CommittedEnd(topic string) (sum int64) {
+	stable, err := s.admin.ListCommittedOffsets(s.Ctx, topic)
+	if err != nil {
+		return 0
+	}
+	stable.Each(func(o kadm.ListedOffset) { sum += o.Offset })
+	return sum
+}
+
 // Offsets are the committed entries of the offsets topic by their partition's JSON.
 func (s *Stream) Offsets() map[string]map[string]any {
 	s.T.Helper()
