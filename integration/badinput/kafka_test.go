@@ -38,7 +38,7 @@ func kafkas() []mistake {
 		}, words: []string{"offsets topic bad_", "has cleanup.policy=delete, which would delete offsets; set it to compact"},
 			repair: func(s *stage) { s.setTopic(s.name+"-offsets", "cleanup.policy", "compact") }},
 		{name: "topic missing", make: setWorker("topic.creation.enable", "false"),
-			words:    []string{"topic bad_", ".public.t does not exist and topic creation is off; create it, or "},
+			words:    []string{"topic bad_", ".public.t does not exist and topic creation is off; create it, or set topic.creation.enable=true in the worker file"},
 			validate: []string{".public.t does not exist and topic creation is off"},
 			repair:   func(s *stage) { s.createTopic(s.topic("t"), nil) }},
 		{name: "replication factor", make: set("topic.creation.default.replication.factor", "3"), words: []string{"cannot be created with replication factor 3; set topic.creation.", "to at most the number of brokers"},
@@ -55,7 +55,7 @@ func kafkas() []mistake {
 			words:  []string{"schema registry", "/nothing/here", "check the URL and its path prefix"},
 			repair: func(s *stage) { s.worker["schema.registry.url"] = s.registry.URL() }},
 		{name: "file registry away", make: setWorker("schema.registry.url", "http://u:"+secret+"@127.0.0.1:1"),
-			words:  []string{"schema registry http://127.0.0.1:1 cannot be reached"},
+			words:  []string{"schema registry http://127.0.0.1:1 cannot be reached", "check schema.registry.url and that the registry runs"},
 			repair: func(s *stage) { s.worker["schema.registry.url"] = s.registry.URL() }},
 		{name: "incompatible schema", exit: 3, make: func(s *stage) {
 			s.register(s.topic("t")+"-value", `{"type":"record","name":"Value","namespace":"x","fields":[{"name":"id","type":"string"}]}`)

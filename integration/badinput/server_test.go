@@ -3,6 +3,7 @@ package badinput
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -168,5 +169,32 @@ func TestServerSettings(t *testing.T) {
 	p.line(0, "state=RUNNING")
 	s.sql("INSERT INTO public.t VALUES (2, 'anew')")
 	s.published("t", 1, 2)
+	p.stop()
+}
+
+// A column named like a metadata field that comes while the connector runs blocks, with the way out, and the way out works.
+func metadataColumnLater(t *testing.T, pg *env.Postgres) {
+	s := newStage(t, pg)
+	p := s.run()
+	p.line(0, "state=RUNNING")
+	s.sql("INSERT INTO public.t VALUES (1, 'before')")
+	s.published("t", 1)
+	s.sql("ALTER TABLE public.t ADD COLUMN __seq text", "INSERT INTO public.t VALUES (2, 'with', 'mine')")
+	words := []string{"public.t", `"__seq"`, "metadata.field.prefix"}
+	s.wants(p.exit(3), words...)
+	s.wants(s.run().exit(5), words...)
+	if n := len(s.rows("t")); n != 1 {
+		t.Errorf("%d records", n)
+	}
+	// Renamed fields are new fields: the registry has to be told that readers will follow.
+	s.connector["metadata.field.prefix"] = "cdc_"
+	s.wants(s.run().exit(3), "schema registry refuses the new schema of subject", s.topic("t")+"-value", "ways out")
+	s.call(http.MethodPut, "/config/"+s.topic("t")+"-value", `{"compatibility":"NONE"}`)
+	p = s.run()
+	p.line(0, "state=RUNNING")
+	rows := s.published("t", 1, 2)
+	if rows[1].Value["__seq"] != "mine" || rows[1].Value["cdc_seq"] != float64(0) {
+		t.Errorf("%v", rows[1].Value)
+	}
 	p.stop()
 }

@@ -74,7 +74,7 @@ func TestBadInput(t *testing.T) {
 	pg := servers.NewPostgres(t, 18, env.PostgresOptions{Settings: map[string]string{"max_connections": "200"}})
 	for name, test := range map[string]func(*testing.T, *env.Postgres){
 		"mistakes": mistakesTest, "record": recordOverTheLimit, "registry": registryAway, "encoding": asciiDatabase,
-		"slot in use": slotInUse, "fenced": fenced, "younger": publicationYounger, "all at once": allAtOnce,
+		"slot in use": slotInUse, "fenced": fenced, "younger": publicationYounger, "later": metadataColumnLater, "all at once": allAtOnce,
 		"tail": tail, "verify": verify, "offsets": offsetsCommands, "describe": describe,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -309,6 +309,7 @@ func (p *process) line(from int, words ...string) int {
 		for _, l := range strings.SplitAfter(all[from:], "\n") {
 			at += len(l)
 			if holds(l, words) {
+				p.s.Log(strings.TrimSpace(l))
 				return at
 			}
 		}
@@ -349,6 +350,7 @@ func (p *process) exit(code int) string {
 		p.s.Fatalf("exit code %d, want %d:\n%s%s", got, code, stdout, stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	p.s.Logf("exit %d: %s", code, lines[len(lines)-1])
 	return lines[len(lines)-1]
 }
 

@@ -198,7 +198,7 @@ func (t *Topics) describe(ctx context.Context, topic string) (TopicInfo, error) 
 }
 
 func errMissing(topic string) error {
-	return fmt.Errorf("topic %s does not exist and topic creation is off; create it, or set topic.creation.default.partitions and topic.creation.default.replication.factor", topic)
+	return fmt.Errorf("topic %s does not exist and topic creation is off; create it, or set topic.creation.enable=true in the worker file", topic)
 }
 
 func creationError(topic string, g group, responses kadm.CreateTopicResponses, err error) error {

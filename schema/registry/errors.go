@@ -131,11 +131,11 @@ func classify(err error, at endpoint, what string, timeout time.Duration) *Error
 		out.kind = kindOther
 		out.sentence = fmt.Sprintf("%s: %s does not answer like a schema registry: check the URL and its path prefix (Apicurio: /apis/ccompat/v7)", what, at.shown)
 	case errors.Is(err, context.DeadlineExceeded):
-		out.sentence = fmt.Sprintf("%s: schema registry %s gave no answer within %s", what, at.shown, timeout)
+		out.sentence = fmt.Sprintf("%s: schema registry %s gave no answer within %s; check schema.registry.url and the registry", what, at.shown, timeout)
 	case errors.As(err, &ue):
-		out.sentence = fmt.Sprintf("%s: schema registry %s cannot be reached: %v", what, at.shown, ue.Err)
+		out.sentence = fmt.Sprintf("%s: schema registry %s cannot be reached: %v; check schema.registry.url and that the registry runs", what, at.shown, ue.Err)
 	default:
-		out.sentence = fmt.Sprintf("%s: schema registry %s cannot be reached: %v", what, at.shown, err)
+		out.sentence = fmt.Sprintf("%s: schema registry %s cannot be reached: %v; check schema.registry.url and that the registry runs", what, at.shown, err)
 	}
 	return out
 }
