@@ -73,7 +73,7 @@ func newRoot() *cobra.Command {
 		return usageError("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(profiled(newRunCommand()), newValidateCommand(), newTailCommand(), newVerifyCommand(),
-		newOffsetsCommand(), newDescribeCommand(), newDemoCommand(), newVersionCommand())
+		newOffsetsCommand(), newDescribeCommand(), newDedupViewCommand(), newDemoCommand(), newVersionCommand())
 	return root
 }
 
