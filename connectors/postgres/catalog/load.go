@@ -67,13 +67,16 @@ SELECT c.oid, n.nspname::text, c.relname::text, c.relkind::text, c.relispartitio
  WHERE c.oid = ANY($1::oid[]) AND c.relkind IN ('r', 'p')
  ORDER BY n.nspname::text COLLATE "C", c.relname::text COLLATE "C"`
 
+// No query here may wait for a lock: a stream would stand still as long as somebody alters a table. Given a table,
+// pg_get_expr locks it; a default refers to no column and needs none.
+//
 // A NOT NULL constraint that is NOT VALID (18) sets attnotnull, but rows before it may be NULL.
 const columnQuery = `
 SELECT a.attrelid, a.attnum, a.attname::text, a.atttypid, a.atttypmod, format_type(a.atttypid, a.atttypmod),
        a.attnotnull AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'n'
                                        AND k.conkey[1] = a.attnum AND NOT k.convalidated),
        a.attgenerated::text,
-       CASE WHEN a.attgenerated = '' THEN coalesce(pg_get_expr(d.adbin, d.adrelid), '') ELSE '' END
+       CASE WHEN a.attgenerated = '' THEN coalesce(pg_get_expr(d.adbin, 0), '') ELSE '' END
   FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
  WHERE a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
  ORDER BY a.attrelid, a.attnum`
@@ -145,6 +148,13 @@ func readIndexes(ctx context.Context, tx pgx.Tx, oids []uint32, byOID map[uint32
 	return nil
 }
 
+// leafQuery is pg_partition_tree without its locks; a partition that is being detached no longer counts.
+const leafQuery = `
+WITH RECURSIVE tree(root, oid) AS (
+	SELECT r.oid, r.oid FROM unnest($1::oid[]) r(oid)
+	UNION ALL SELECT t.root, i.inhrelid FROM tree t JOIN pg_inherits i ON i.inhparent = t.oid WHERE NOT i.inhdetachpending)
+SELECT t.root, t.oid FROM tree t JOIN pg_class c ON c.oid = t.oid WHERE t.oid <> t.root AND c.relkind <> 'p'`
+
 // readLeaves fills in the leaf partitions of partitioned tables.
 func readLeaves(ctx context.Context, tx pgx.Tx, tables []*Table) error {
 	roots := map[uint32]*Table{}
@@ -157,8 +167,7 @@ func readLeaves(ctx context.Context, tx pgx.Tx, tables []*Table) error {
 	if len(oids) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, `
-SELECT r.oid, p.relid::oid FROM unnest($1::oid[]) r(oid), pg_partition_tree(r.oid) p WHERE p.isleaf AND p.relid <> r.oid`, oids)
+	rows, err := tx.Query(ctx, leafQuery, oids)
 	if err != nil {
 		return err
 	}

@@ -71,6 +71,27 @@ func TestReadTables(t *testing.T) {
 	})
 }
 
+// A table that somebody alters must not keep the stream from what it needs to know of it, nor from anything else.
+func TestReadTablesWaitsForNoLock(t *testing.T) {
+	onEach(t, func(t *testing.T, d *database) {
+		d.exec("CREATE TABLE public.plain (id int PRIMARY KEY, v int DEFAULT 5 + 1, at timestamptz DEFAULT now(), n bigserial, g int GENERATED ALWAYS AS (id * 2) STORED)",
+			"CREATE TABLE public.part (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+			"CREATE TABLE public.part1 PARTITION OF public.part FOR VALUES FROM (0) TO (10)")
+		holder := connect(t, d.ctx, d.cfg)
+		exec(t, holder, "BEGIN", "LOCK TABLE public.plain, public.part IN ACCESS EXCLUSIVE MODE")
+		d.exec("SET statement_timeout = '5s'")
+		tables := d.tables(true)
+		for column, want := range map[string]string{"id": "", "v": "(5 + 1)", "at": "now()", "n": "nextval('public.plain_n_seq'::regclass)", "g": ""} {
+			if c := tables["public.plain"].Column(column); c == nil || c.Default != want {
+				t.Errorf("column %s: %+v, want default %s", column, c, want)
+			}
+		}
+		if part := tables["public.part"]; len(part.Leaves) != 1 || part.Leaves[0].Name != "part1" {
+			t.Errorf("%+v", part)
+		}
+	})
+}
+
 // What KeyFor refuses is what the server refuses to update once published, and the other way round.
 func TestKeyForAgreesWithServer(t *testing.T) {
 	onEach(t, func(t *testing.T, d *database) {
