@@ -99,8 +99,9 @@ type flight struct {
 	idle   *sync.Cond
 	bytes  int
 	chunks int
-	first  failure // of a data record
-	entry  failure // of an offset entry: told only where no data record failed
+	moved  time.Time // when Kafka last took a chunk
+	first  failure   // of a data record
+	entry  failure   // of an offset entry: told only where no data record failed
 
 	entryDone func(*kgo.Record, error)
 }
@@ -130,11 +131,19 @@ func (f *flight) reserve(n, limit int) bool {
 func (f *flight) free(n int) {
 	f.mu.Lock()
 	f.bytes -= n
+	f.moved = time.Now()
 	if f.chunks--; f.chunks == 0 {
 		f.idle.Broadcast()
 	}
 	f.mu.Unlock()
 	f.wake()
+}
+
+// lastMoved returns when Kafka last took a chunk; zero before the first.
+func (f *flight) lastMoved() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.moved
 }
 
 func (f *flight) wake() {

@@ -301,6 +301,45 @@ func TestStallIsReported(t *testing.T) {
 	}
 }
 
+// An outage that outlives the transaction is waited for, however often it happens; it must not pass for a source transaction
+// that is too long, which blocks.
+func TestOutageIsNoTimeout(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		c := fakeCluster(t)
+		cfg := c.config()
+		cfg.TransactionTimeout = 1500 * time.Millisecond
+		s := c.sink(cfg)
+		release := make(chan struct{})
+		c.fake.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+			c.fake.KeepControl()
+			wait := release
+			if slow {
+				wait = nil
+			}
+			c.fake.SleepControl(func() {
+				select {
+				case <-wait:
+				case <-time.After(200 * time.Millisecond):
+					if !slow {
+						<-release
+					}
+				}
+			})
+			return nil, nil, false
+		})
+		var err error
+		for i := 0; err == nil && i < 50; i++ {
+			if err = s.Write(t.Context(), c.chunk("a")); err == nil && (slow || i == 3) {
+				err = s.flush(t.Context(), s.session)
+			}
+		}
+		if connectors.ClassOf(err) != connectors.ClassWait || err == nil || errors.Is(err, ErrTimedOut) != slow {
+			t.Errorf("slow %t: %v", slow, err)
+		}
+		close(release)
+	}
+}
+
 func TestFenceSaysThatKafkaIsAway(t *testing.T) {
 	c := fakeCluster(t)
 	addr := c.fake.ListenAddrs()[0]

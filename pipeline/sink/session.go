@@ -193,12 +193,20 @@ func (s *Sink) limit(ctx context.Context, se *session) (context.Context, context
 	return context.WithDeadline(ctx, se.began.Add(se.timeout))
 }
 
+// waitError tells an outage, which passes, from a transaction too long for its timeout, which does not.
 func (s *Sink) waitError(ctx context.Context, se *session, err error) error {
 	if err == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("wait for Kafka: %w", ctx.Err())
+	}
+	since := se.began
+	if moved := se.flight.lastMoved(); moved.After(since) {
+		since = moved
+	}
+	if still := time.Since(since); still >= se.timeout/3 {
+		return fmt.Errorf("kafka has taken no record for %s%s; the transaction of %d records starts again", still.Round(time.Millisecond), se.connection.suffix(), se.records)
 	}
 	return s.timedOut(se)
 }
