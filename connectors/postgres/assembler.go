@@ -30,6 +30,7 @@ type describer interface {
 type assembler struct {
 	decoder   pgoutput.Decoder
 	describer describer
+	rules     rules
 	relations map[uint32]*relation
 	last      *relation // the relation of the last row, most often that of the next
 	lastID    uint32
@@ -46,6 +47,7 @@ type assembler struct {
 	tx        connectors.Transaction
 	seq       int64  // ordinal of the next change
 	lsn       uint64 // of the message at hand, as XLogData gives it
+	clock     int64  // the server's when it sent it, microseconds since the Unix epoch
 	previous  uint64 // end of the transaction before it
 	published int64  // captured changes of the transaction
 
@@ -146,24 +148,6 @@ func (a *assembler) commit(m *pgoutput.Commit) (step, error) {
 	return stepEmpty, nil
 }
 
-// logicalMessage takes an ordinal; nothing is published. One outside of a transaction is a
-// boundary of its own: the server has sent every commit before it.
-func (a *assembler) logicalMessage(m *pgoutput.Message) (step, error) {
-	if m.Transactional != a.inTx {
-		return stepMore, a.block(fmt.Errorf("the logical message at %s is on the wrong side of a transaction's border", m.LSN))
-	}
-	if m.Transactional {
-		a.seq++
-		return stepMore, nil
-	}
-	if m.LSN <= a.after {
-		return stepMore, nil
-	}
-	a.end = m.LSN
-	a.tx = connectors.Transaction{Pos: catalog.FormatPos(m.LSN - 1)}
-	return stepEmpty, nil
-}
-
 func (a *assembler) describe(ctx context.Context, m *pgoutput.Relation) error {
 	rel, err := a.describer.describe(ctx, m)
 	if err != nil {
@@ -184,21 +168,6 @@ func (a *assembler) relation(id uint32) (*relation, error) {
 	}
 	a.last, a.lastID = rel, id
 	return rel, nil
-}
-
-func (a *assembler) truncate(m *pgoutput.Truncate) error {
-	for _, id := range m.RelationIDs {
-		rel, err := a.relation(id)
-		if err != nil {
-			return err
-		}
-		if rel.table != nil {
-			return a.block(fmt.Errorf("table %s was truncated: a TRUNCATE cannot be published, and rows published before would stay at the consumers; "+
-				"leave the table out (table.exclude.list), or drop the slot and run connectctl offsets reset WORKER CONNECTOR, which starts at the present", rel.name))
-		}
-		a.seq++
-	}
-	return nil
 }
 
 // block marks err as one that recurs on the same bytes and says where it is.

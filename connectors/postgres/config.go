@@ -38,6 +38,9 @@ const (
 	propColumnInclude   = "column.include.list"
 	propColumnExclude   = "column.exclude.list"
 	propKeyColumns      = "message.key.columns"
+	propMessageInclude  = "message.prefix.include.list"
+	propMessageExclude  = "message.prefix.exclude.list"
+	propSkipped         = "skipped.operations"
 	propHeartbeat       = "heartbeat.interval.ms"
 	propHeartbeatAction = "heartbeat.action.query"
 	propStatusInterval  = "status.update.interval.ms"
@@ -74,6 +77,9 @@ func Spec() connectors.Spec {
 		{Name: propColumnInclude, Type: connectors.TypeList, Check: checkPatterns, Doc: "Columns to capture, as schema.table.column; all where absent." + list},
 		{Name: propColumnExclude, Type: connectors.TypeList, Check: checkPatterns, Doc: "Columns not to capture, as schema.table.column." + list},
 		{Name: propKeyColumns, Type: str, Check: checkKeyRules, Doc: "Key columns of tables, in place of the primary key: schema.table:column,column;… The table is a regular expression."},
+		{Name: propMessageInclude, Type: connectors.TypeList, Check: checkPatterns, Doc: "Prefixes of logical messages to publish; all where absent." + list},
+		{Name: propMessageExclude, Type: connectors.TypeList, Check: checkPatterns, Doc: "Prefixes of logical messages not to publish; .* publishes none." + list},
+		{Name: propSkipped, Type: connectors.TypeList, Check: checkOperations, Doc: "Operations not to publish: c, u, d, t (TRUNCATE), separated by commas, or none. Where absent rows are all published and a TRUNCATE of a captured table blocks; where present without t it is published."},
 		{Name: propHeartbeat, Type: long, Default: "10000", Check: checkRange(100, 3_600_000), Doc: "How often an idle stream records and acknowledges how far it has read, in milliseconds."},
 		{Name: propHeartbeatAction, Type: str, Doc: "SQL to run at every heartbeat; none where absent, and none is needed."},
 		{Name: propStatusInterval, Type: long, Default: "10000", Check: checkRange(100, 3_600_000), Doc: "Longest time between status updates to the server, in milliseconds; a third of wal_sender_timeout where that is less."},
@@ -131,6 +137,7 @@ type settings struct {
 	failover    bool
 	publication catalog.PublicationConfig
 	filter      *filter
+	rules       rules
 	values      values.Options
 	heartbeat   time.Duration
 	action      string
@@ -142,7 +149,11 @@ func newSettings(cfg connectors.Config) (settings, error) {
 	if err != nil {
 		return settings{}, connectors.Refuse(err)
 	}
-	for _, pair := range [][2]string{{propSchemaInclude, propSchemaExclude}, {propTableInclude, propTableExclude}, {propColumnInclude, propColumnExclude}} {
+	r, err := newRules(cfg)
+	if err != nil {
+		return settings{}, connectors.Refuse(err)
+	}
+	for _, pair := range [][2]string{{propSchemaInclude, propSchemaExclude}, {propTableInclude, propTableExclude}, {propColumnInclude, propColumnExclude}, {propMessageInclude, propMessageExclude}} {
 		if cfg.String(pair[0]) != "" && cfg.String(pair[1]) != "" {
 			return settings{}, connectors.Refuse(fmt.Errorf("%s and %s exclude each other; remove one", pair[0], pair[1]))
 		}
@@ -161,7 +172,7 @@ func newSettings(cfg connectors.Config) (settings, error) {
 			Name: cfg.String(propPublication), Mode: catalog.PublicationMode(strings.ToLower(cfg.String(propAutocreate))),
 			ViaPartitionRoot: cfg.Bool(propViaRoot),
 		},
-		filter: f, values: values.Options{Decimal: values.DecimalMode(strings.ToLower(cfg.String(propDecimal)))},
+		filter: f, rules: r, values: values.Options{Decimal: values.DecimalMode(strings.ToLower(cfg.String(propDecimal)))},
 		heartbeat: cfg.Millis(propHeartbeat), action: cfg.String(propHeartbeatAction), status: cfg.Millis(propStatusInterval),
 	}, nil
 }

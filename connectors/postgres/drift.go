@@ -13,8 +13,8 @@ import (
 	"github.com/tidemark-cdc/tidemark/schema"
 )
 
-// checkDrift compares a table's new version with the one before. Columns may come and go; a
-// key, a replica identity or a column's type that changed must not pass unseen.
+// checkDrift compares a table's new version with the one before. Columns may come and go, and their types change as far
+// as consumers can follow, which the encoder judges by the schemas; a key or a replica identity that changed must not pass.
 func checkDrift(before *known, rel *pgoutput.Relation, table *schema.Table, key []string, configured bool) error {
 	name := table.QualifiedName()
 	if err := checkKeyFlags(rel, name, key, configured); err != nil {
@@ -29,24 +29,15 @@ func checkDrift(before *known, rel *pgoutput.Relation, table *schema.Table, key 
 	for _, k := range key {
 		was, is := columnOf(before.table, k), columnOf(table, k)
 		if was != nil && is != nil && was.Type.Name != is.Type.Name && was.Type.OID != 0 && !sameDeclared(was, is) {
-			return typeChanged(name, "key column", was, is)
-		}
-	}
-	if before.wire == nil {
-		return nil // the version before is the catalogue's, which may be newer than this place of the log
-	}
-	for i := range table.Columns {
-		is := &table.Columns[i]
-		if was := columnOf(before.table, is.Name); was != nil && !sameMapping(&was.Type, &is.Type) {
-			return typeChanged(name, "column", was, is)
+			return typeChanged(name, was, is)
 		}
 	}
 	return nil
 }
 
-func typeChanged(table, what string, was, is *schema.Column) error {
-	return fmt.Errorf("table %s: the type of %s %q changed from %s to %s; change it back or reset the stream",
-		table, what, is.Name, was.Type.Name, is.Type.Name)
+func typeChanged(table string, was, is *schema.Column) error {
+	return fmt.Errorf("table %s: the type of key column %q changed from %s to %s; change it back or reset the stream",
+		table, is.Name, was.Type.Name, is.Type.Name)
 }
 
 // checkKeyFlags compares the key with what the Relation message marks as carried. A message

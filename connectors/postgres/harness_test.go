@@ -234,6 +234,9 @@ func (p *pgtest) consume(s *Source, step func(b connectors.Batch, stored bool) e
 		}
 		p.stored = b.Boundary
 		for _, c := range b.Changes {
+			if c.Table == nil {
+				continue
+			}
 			p.tables[c.Table.QualifiedName()] = offsets.TableState{
 				ID: c.Table.ID, Name: c.Table.QualifiedName(), KeyColumns: jsonNames(c.Table.KeyColumns()),
 				KeyTypes: c.Table.KeyTypes(), Identity: c.Table.Identity,

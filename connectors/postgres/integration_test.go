@@ -24,11 +24,11 @@ func TestStreamsRows(t *testing.T) {
 			"INSERT INTO f VALUES (1, 0, '"+huge+"')", "UPDATE f SET n = 1", // case 28
 			"BEGIN; SELECT pg_logical_emit_message(true, 'app', 'm1'); INSERT INTO a VALUES (3, 0, ''); COMMIT", // case 5
 		)
-		p.until(s, 8)
+		p.until(s, 9)
 		want := []string{
 			"0 c public.a v1 after(1,0,H)", "0 u public.a v1 after(1,1,?)",
 			"0 d public.a v1 before(1,?,?)", "1 c public.a v1 after(2,1,?) oldkey(1,?,?)", "0 d public.a v1 before(2,?,?)",
-			"0 c public.f v1 after(1,0,H)", "0 u public.f v1 before(1,0,H) after(1,1,H)", "1 c public.a v1 after(3,0,)",
+			"0 c public.f v1 after(1,0,H)", "0 u public.f v1 before(1,0,H) after(1,1,H)", "0 m app m1 true", "1 c public.a v1 after(3,0,)",
 		}
 		for i := range p.lines {
 			p.lines[i] = strings.ReplaceAll(p.lines[i], huge, "H")

@@ -161,7 +161,7 @@ func (p *planner) checkName(rel *pgoutput.Relation, before *known, name string, 
 func (p *planner) key(rel *pgoutput.Relation, before *known, now *catalog.Table, captured bool) ([]string, error) {
 	name := qualified(rel.Namespace, rel.Name)
 	if !captured {
-		return hiddenKey(rel, now, p.filter.key(rel.Namespace, rel.Name)), nil
+		return hiddenKey(rel), nil
 	}
 	if before != nil && before.table != nil && (before.pinned || now == nil) {
 		return before.key, nil
@@ -174,20 +174,19 @@ func (p *planner) key(rel *pgoutput.Relation, before *known, now *catalog.Table,
 		if configured == nil && rel.ReplicaIdentity == pgoutput.IdentityFull {
 			return nil, fmt.Errorf("table %s no longer exists and the log does not tell its key: exclude it, or name its key in %s", name, propKeyColumns)
 		}
-		return hiddenKey(rel, nil, configured), nil
+		if configured != nil {
+			return configured, nil
+		}
+		return hiddenKey(rel), nil
 	}
 	return catalog.KeyFor(now, p.filter.key(rel.Namespace, rel.Name), p.ops)
 }
 
-// hiddenKey is the key of a table that needs none of the checks: it only decides how many
-// ordinals an update takes.
-func hiddenKey(rel *pgoutput.Relation, now *catalog.Table, configured []string) []string {
-	switch {
-	case configured != nil:
-		return configured
-	case now != nil && len(now.PrimaryKey) > 0:
-		return now.PrimaryKey
-	case rel.ReplicaIdentity == pgoutput.IdentityFull:
+// hiddenKey is the key as the log alone tells it, so that every replay counts alike whatever the catalogue has
+// become: the columns that the Relation message flags. With full identity it flags them all, and with no identity none:
+// no key is known then. Of a table that is not captured it only decides how many ordinals an update takes.
+func hiddenKey(rel *pgoutput.Relation) []string {
+	if rel.ReplicaIdentity == pgoutput.IdentityFull {
 		return nil
 	}
 	var key []string

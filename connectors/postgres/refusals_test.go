@@ -84,7 +84,7 @@ func TestDriftAtStart(t *testing.T) {
 // What changes under way blocks with a sentence, and nothing of its transaction is published.
 func TestDriftUnderWay(t *testing.T) {
 	for name, tc := range map[string]struct{ change, want string }{
-		"type":     {"ALTER TABLE a ALTER n TYPE text", "changed from integer to text"},
+		"key type": {"ALTER TABLE a ALTER id TYPE bigint", "changed from integer to bigint"},
 		"truncate": {"TRUNCATE a", "table public.a was truncated"},
 		"identity": {"ALTER TABLE a REPLICA IDENTITY FULL", "replica identity"},
 		"key":      {"ALTER TABLE a DROP CONSTRAINT a_pkey, ADD PRIMARY KEY (id, n)", "key"},

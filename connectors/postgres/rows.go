@@ -36,7 +36,7 @@ func (a *assembler) insert(m *pgoutput.Insert) error {
 		return err
 	}
 	seq := a.next()
-	if rel.table == nil {
+	if rel.table == nil || a.rules.skips(connectors.OpCreate) {
 		return nil
 	}
 	row, err := a.row(rel, &m.New, nil, nil)
@@ -46,8 +46,8 @@ func (a *assembler) insert(m *pgoutput.Insert) error {
 	return a.add(connectors.Change{Op: connectors.OpCreate, Table: rel.table, Seq: seq, After: row}, row)
 }
 
-// update is one change, or two where the key changed or there is none: delete, then create.
-// Ordinals are taken by the same rule for a table that is not captured.
+// update is one change, or two where the key changed or there is none: delete, then create. A
+// table that is not captured takes ordinals by what the log tells of its key: see hiddenKey.
 func (a *assembler) update(m *pgoutput.Update) error {
 	rel, err := a.relation(m.RelationID)
 	if err != nil {
@@ -61,12 +61,12 @@ func (a *assembler) update(m *pgoutput.Update) error {
 			return err
 		}
 	}
-	split := len(rel.key) == 0 || keyChanged(rel, m)
+	split := keyChanged(rel, m) || (len(rel.key) == 0 && rel.table != nil)
 	seq := a.next()
 	if split {
 		a.next()
 	}
-	if rel.table == nil {
+	if rel.table == nil || (!split && a.rules.skips(connectors.OpUpdate)) {
 		return nil
 	}
 	carried := a.carriedBy(rel, m.OldKind)
@@ -109,7 +109,7 @@ func (a *assembler) delete(m *pgoutput.Delete) error {
 		return err
 	}
 	seq := a.next()
-	if rel.table == nil {
+	if rel.table == nil || a.rules.skips(connectors.OpDelete) {
 		return nil
 	}
 	before, err := a.oldRow(rel, &m.Old, a.carriedBy(rel, m.OldKind))
@@ -130,6 +130,9 @@ func (a *assembler) add(c connectors.Change, row schema.Row) error {
 		if kind := row[k].Kind; kind <= schema.KindNull {
 			return a.block(fmt.Errorf("table %s: key column %q is %s in the log", c.Table.QualifiedName(), c.Table.Columns[k].Name, kind))
 		}
+	}
+	if a.rules.skips(c.Op) {
+		return nil
 	}
 	c.LSN = a.lsn
 	a.changes = append(a.changes, c)

@@ -203,6 +203,10 @@ func newRig(t interface {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r, err := newRules(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
 	conn := &scriptConn{src: src}
 	opts.Log = slog.New(slog.DiscardHandler)
 	if opts.MaxBatchChanges == 0 {
@@ -218,6 +222,7 @@ func newRig(t interface {
 		asm: newAssembler(plans, pgoutput.LSN(after), 1000), status: newStatus(conn, pgoutput.LSN(after), pgoutput.LSN(after)),
 		sentinel: newSentinel(nil), stop: make(chan struct{}), unwatch: func() bool { return true },
 	}
+	st.asm.rules = r
 	st.sentinel.err = io.EOF // nobody to wait for where the script ends
 	close(st.sentinel.ended)
 	return &rig{stream: st, conn: conn}
@@ -239,6 +244,10 @@ func (r *rig) drain(ack bool) (lines []string, err error) {
 
 func render(b connectors.Batch) (lines []string) {
 	for _, c := range b.Changes {
+		if m := c.Message; m != nil {
+			lines = append(lines, fmt.Sprintf("%s %d %c %s %s %t", b.Tx.Pos, c.Seq, c.Op, m.Prefix, m.Content, m.Transactional))
+			continue
+		}
 		line := fmt.Sprintf("%s %d %c %s v%d", b.Tx.Pos, c.Seq, c.Op, c.Table.QualifiedName(), c.Table.Version)
 		for _, part := range []struct {
 			name string

@@ -23,9 +23,10 @@ const (
 	checkInterval = time.Minute // between two looks at the catalogue for drift
 	shutdownGrace = time.Second // for a last boundary while the server shuts down
 	reasonWait    = 200 * time.Millisecond
-	maxMerged     = 1000 // empty transactions merged into one boundary
-	xlogHeader    = 25   // Byte1('w'), Int64 start, Int64 end, Int64 clock
-	keepaliveSize = 18   // Byte1('k'), Int64 end, Int64 clock, Byte1 reply requested
+	maxMerged     = 1000                // empty transactions merged into one boundary
+	xlogHeader    = 25                  // Byte1('w'), Int64 start, Int64 end, Int64 clock
+	postgresEpoch = 946_684_800_000_000 // 2000-01-01 in microseconds since the Unix epoch
+	keepaliveSize = 18                  // Byte1('k'), Int64 end, Int64 clock, Byte1 reply requested
 )
 
 // stream is an open source. next runs on the caller's goroutine, status and sentinel have their own.
@@ -70,6 +71,7 @@ func newStream(o *opening, conn net.Conn, plans *planner, look *live) *stream {
 		unwatch:  func() bool { return true },
 	}
 	look.run = s.sentinel.do
+	s.asm.rules = o.set.rules
 	s.asm.highest = pos.HighestXID
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
@@ -335,6 +337,7 @@ func (s *stream) copyData(ctx context.Context, body []byte) (step, bool, error) 
 	switch {
 	case len(body) >= xlogHeader && body[0] == 'w':
 		s.asm.lsn = binary.BigEndian.Uint64(body[1:])
+		s.asm.clock = int64(binary.BigEndian.Uint64(body[17:])) + postgresEpoch
 		result, err := s.asm.message(ctx, body[xlogHeader:])
 		return result, false, err
 	case len(body) == keepaliveSize && body[0] == 'k':
