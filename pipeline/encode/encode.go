@@ -127,12 +127,11 @@ type transaction struct {
 
 // announce appends the table's entry where it is not stored like this.
 func (e *Encoder) announce(c *pipeline.Chunk, p *plan) {
-	state := e.state(p)
-	if state == p.of.stored {
+	if p.state == p.of.stored {
 		return
 	}
-	p.of.stored = state
-	c.Entries = append(c.Entries, offsets.Entry{Partition: offsets.TablePartition(e.cfg.Server, state.Name), Offset: state.Object()})
+	p.of.stored = p.state
+	c.Entries = append(c.Entries, offsets.Entry{Partition: offsets.TablePartition(e.cfg.Server, p.state.Name), Offset: p.state.Object()})
 }
 
 // change appends one change: a record, for a delete what is published of it.

@@ -3,6 +3,7 @@ package encode
 import (
 	"context"
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -321,16 +322,18 @@ func TestClamp(t *testing.T) {
 	}
 }
 
-// The steady state allocates nothing.
+// The steady state allocates nothing, also where every change is of another table than the one before.
 func TestEncodeDoesNotAllocate(t *testing.T) {
-	encode, _ := steady(t)
-	if n := testing.AllocsPerRun(100, encode); n != 0 {
-		t.Errorf("%v allocations for 1000 changes", n)
+	for tables := range 3 {
+		encode, _ := steady(t, tables+1)
+		if n := testing.AllocsPerRun(100, encode); n != 0 {
+			t.Errorf("%d tables: %v allocations for 1000 changes", tables+1, n)
+		}
 	}
 }
 
 func BenchmarkEncode(b *testing.B) {
-	encode, n := steady(b)
+	encode, n := steady(b, 1)
 	b.ReportAllocs()
 	for b.Loop() {
 		encode()
@@ -338,14 +341,19 @@ func BenchmarkEncode(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/change")
 }
 
-// steady returns a function that encodes n changes of a known table into a chunk that has room.
-func steady(t testing.TB) (encode func(), n int) {
-	table := ordersTable()
+// steady returns a function that encodes n changes of known tables, in turns, into a chunk that has room.
+func steady(t testing.TB, tables int) (encode func(), n int) {
 	r := newRig(t, nil)
-	r.prepare(t, 1, nil, table)
+	var all []*schema.Table
+	for i := range tables {
+		table := ordersTable()
+		table.Name += fmt.Sprint(i)
+		all = append(all, table)
+	}
+	r.prepare(t, 1, nil, all...)
 	b := connectors.Batch{Tx: connectors.Transaction{Pos: `{"lsn":"3D/485795A0"}`, CommitTime: 1_700_000_000_123_456}}
 	for i := range 1000 {
-		b.Changes = append(b.Changes, connectors.Change{Op: connectors.OpCreate, Table: table, Seq: int64(i), After: order(int64(i)*7919, "thirty characters of some text")})
+		b.Changes = append(b.Changes, connectors.Change{Op: connectors.OpCreate, Table: all[i%tables], Seq: int64(i), After: order(int64(i)*7919, "thirty characters of some text")})
 	}
 	c := &pipeline.Chunk{}
 	encode = func() {

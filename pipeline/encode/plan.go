@@ -33,6 +33,7 @@ type plan struct {
 	valueID    int    // 0 where the value's converter needs no registry
 	limit      int    // largest record in bytes
 	limitCause string // what to raise where a record is larger
+	state      offsets.TableState
 }
 
 // Prepare checks names, topics and keys of the tables before anything is read, and forgets what the last start has written.
@@ -161,6 +162,7 @@ func (e *Encoder) use(ctx context.Context, t *schema.Table) (*plan, error) {
 		delete(e.plans, of.plan.table) // an older version does not come back
 	}
 	of.plan = p
+	p.state = e.state(p)
 	e.plans[t] = p
 	return p, nil
 }
