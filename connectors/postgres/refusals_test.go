@@ -193,3 +193,28 @@ func TestDriftWithoutRows(t *testing.T) {
 		_ = s.Close(p.ctx)
 	})
 }
+
+// A publication that stops to publish something leaves no trace in the log.
+func TestPublicationShrinks(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		p.sql("CREATE TABLE a(id int PRIMARY KEY)", "CREATE TABLE b(id int PRIMARY KEY)", "CREATE TABLE c(id int PRIMARY KEY)",
+			"CREATE PUBLICATION tidemark FOR TABLE a, b, c")
+		s := p.open(Options{})
+		p.sql("INSERT INTO a VALUES (1)")
+		p.until(s, 1)
+		st := s.current()
+		p.sql("DROP TABLE c") // nothing more will come of it
+		if err := st.checkCatalogue(p.ctx); err != nil {
+			p.Fatal(err)
+		}
+		p.sql("ALTER PUBLICATION tidemark SET (publish = 'insert, delete, truncate')")
+		p.wantError(st.checkCatalogue(p.ctx), connectors.ClassBlock, "does not publish update")
+		p.sql("ALTER PUBLICATION tidemark SET (publish = 'insert, update, delete, truncate')", "ALTER PUBLICATION tidemark DROP TABLE b")
+		p.wantError(st.checkCatalogue(p.ctx), connectors.ClassBlock, "does not publish table public.b")
+		p.sql("ALTER PUBLICATION tidemark ADD TABLE b")
+		if err := st.checkCatalogue(p.ctx); err != nil {
+			p.Fatal(err)
+		}
+		_ = s.Close(p.ctx)
+	})
+}

@@ -300,17 +300,24 @@ func (s *stream) events(ctx context.Context) error {
 func (s *stream) checkCatalogue(ctx context.Context) error {
 	var tables []*catalog.Table
 	var refs []catalog.TableRef
+	var pub catalog.Publication
 	err := s.sentinel.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
 		if tables, err = catalog.ReadTables(ctx, conn, s.plans.captured()...); err != nil {
 			return err
 		}
-		refs, err = catalog.ListTables(ctx, conn, s.plans.viaRoot)
+		if refs, err = catalog.ListTables(ctx, conn, s.plans.viaRoot); err != nil {
+			return err
+		}
+		pub, err = catalog.ReadPublication(ctx, conn, s.set.publication.Name)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("check the catalogue for drift: %w", err)
 	}
-	return s.plans.checkCatalogue(ctx, tables, refs)
+	if err := s.plans.checkCatalogue(ctx, tables, refs); err != nil {
+		return err
+	}
+	return s.plans.checkPublication(pub, tables)
 }
 
 // frame takes one protocol message. idle tells that a stream at rest has a new boundary.
