@@ -218,14 +218,19 @@ func offsetsCommands(t *testing.T, pg *env.Postgres) {
 	s.wants(s.run().exit(5), `set group.id to "`+s.name+`"`)
 	s.worker["group.id"] = s.name
 
-	// What the slot no longer holds is refused at the next start; what it holds begins a new generation.
+	s.setAndReset(w, c, boundary)
+}
+
+// setAndReset begins a generation each way, and what a set position cannot be.
+func (s *stage) setAndReset(w, c, boundary string) {
+	s.Helper()
 	s.sql("INSERT INTO public.t VALUES (2, 'b')")
 	out, _ := s.ctl(0, "offsets", "set", w, c, `{"boundary_lsn":"`+boundary+`"}`)
 	s.wants(out, "connector "+s.name+` starts at {"lsn":"`, "in generation 2")
-	p = s.run()
+	p := s.run()
 	p.line(0, "state=RUNNING")
 	if rows := s.published("t", 1, 2); rows[1].Gen != 2 {
-		t.Errorf("after set: %+v", rows)
+		s.Errorf("after set: %+v", rows)
 	}
 	p.stop()
 	s.ctl(0, "verify", s.topic("t"), "--bootstrap-servers", s.kafka.Bootstrap())
@@ -236,7 +241,7 @@ func offsetsCommands(t *testing.T, pg *env.Postgres) {
 	p.line(0, "state=RUNNING")
 	s.sql("INSERT INTO public.t VALUES (3, 'c')")
 	if rows := s.published("t", 1, 2, 3); rows[2].Gen != 3 {
-		t.Errorf("after reset: %+v", rows)
+		s.Errorf("after reset: %+v", rows)
 	}
 	p.stop()
 	s.ctl(0, "verify", s.topic("t"), "--bootstrap-servers", s.kafka.Bootstrap())
