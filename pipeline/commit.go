@@ -19,6 +19,7 @@ type committer struct {
 	group      group
 	run        []item
 	lastCommit time.Time
+	lastSize   int  // records of the last commit
 	progress   bool // something was committed
 }
 
@@ -86,9 +87,14 @@ func (c *committer) collect(ctx context.Context, s status) error {
 		return err
 	}
 	s = c.q.waiting(false)
-	age, idle, backlog := c.patience(s.sourceTime)
+	age, idle := c.cfg.GroupAge, c.cfg.IdleAfter
+	busy := s.records >= busyRecords
+	if delay, ok := c.backlog(s); ok {
+		busy = true
+		age, idle = max(age, min(delay/10, backlogAge)), max(idle, min(delay/50, backlogIdle))
+	}
+	busy = busy && !s.closed
 	deadline := time.Now().Add(age)
-	busy := (backlog || s.records >= busyRecords) && !s.closed
 	for {
 		all := !busy
 		if c.run = c.q.take(c.run, all); c.run != nil {
@@ -151,15 +157,15 @@ func (c *committer) write(ctx context.Context, run []item) (committed bool, err 
 	return false, nil
 }
 
-// patience returns how long a busy group may grow, and how long it waits for the next transaction:
-// while a backlog is worked off, a part of the delay that its changes have anyway. A stream that had just committed and has old
-// changes again has a backlog; old changes after a pause may come from a clock that is behind.
-func (c *committer) patience(sourceTime int64) (age, idle time.Duration, backlog bool) {
-	delay := time.Since(time.UnixMicro(sourceTime))
-	if sourceTime == 0 || delay < backlogDelay || time.Since(c.lastCommit) > backlogPause {
-		return c.cfg.GroupAge, c.cfg.IdleAfter, false
+// backlog tells whether the stream works off a backlog, and how old its changes are: a group may then take a part of that time
+// more. Age alone proves nothing, since the database's clock may be behind; a stream is also busy, or was until just now.
+func (c *committer) backlog(s status) (delay time.Duration, ok bool) {
+	busy := s.records >= busyRecords || c.lastSize >= busyRecords && time.Since(c.lastCommit) < backlogPause
+	if s.sourceTime == 0 || !busy {
+		return 0, false
 	}
-	return max(c.cfg.GroupAge, min(delay/10, backlogAge)), max(c.cfg.IdleAfter, min(delay/50, backlogIdle)), true
+	delay = time.Since(time.UnixMicro(s.sourceTime))
+	return delay, delay >= backlogDelay
 }
 
 // more waits for a busy stream to give more. It returns false when the source has paused, the
@@ -210,6 +216,7 @@ func (c *committer) commit(ctx context.Context) error {
 		return fmt.Errorf("commit a Kafka transaction of %d records: %w", g.stats.Records, err)
 	}
 	c.lastCommit, c.progress = time.Now(), true
+	c.lastSize = g.stats.Records
 	g.stats.Duration = c.lastCommit.Sub(g.began)
 	c.cfg.committed(g.stats)
 	boundary := g.boundary

@@ -45,10 +45,10 @@ const (
 	minChunks = 8
 	// busyRecords makes a group a busy one: fewer are worth a commit of their own, at once.
 	busyRecords = 1000
-	// A stream has a backlog when its changes are older than backlogDelay, and the next came within backlogPause of a commit.
-	// Then GroupAge and IdleAfter may become backlogAge and backlogIdle; see committer.patience.
+	// A busy stream whose changes are older than backlogDelay has a backlog: GroupAge may become backlogAge, IdleAfter
+	// backlogIdle. It remains busy for backlogPause after a busy group. See committer.backlog.
 	backlogDelay, backlogPause = 500 * time.Millisecond, 100 * time.Millisecond
-	backlogAge, backlogIdle    = time.Second, 20 * time.Millisecond
+	backlogAge, backlogIdle    = time.Second, 50 * time.Millisecond
 )
 
 func (c Config) withDefaults() Config {

@@ -19,5 +19,7 @@ package pipeline
 // 1,000 transactions a second from 46 ms to 11 ms. A quiet stream's transaction is never delayed. What arrives
 // in the pause and during a commit makes the next group; from busyRecords records on, the group waits for more until a limit,
 // because a Kafka transaction of 1,000 records gives 90,000 records/s and one of 50,000 gives 250,000.
+// Of a backlog, whose changes are old anyway, a group waits longer for more: transactions of 1,000 rows come 3 ms apart from a server that
+// streams as fast as it can, and further apart where processors are short.
 //
 // Lazy boundaries are kept in the queue outside its order: see queue.

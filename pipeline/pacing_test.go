@@ -77,24 +77,28 @@ func TestSteadyLoadIsGrouped(t *testing.T) {
 	})
 }
 
-// While a backlog is worked off, small transactions that come slower than IdleAfter are grouped too.
+// While a backlog is worked off, transactions that come slower than IdleAfter are grouped too; few records are no backlog.
 func TestBacklogIsGrouped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBroker()
-		for range 60 {
-			b.append(tx(10, "x")) // committed in 1970
-		}
-		r := start(t, b, b.config(&encoder{}, func(s *sourcetest.Source) {
-			s.Cut = func(n int) int { time.Sleep(10 * time.Millisecond); return n }
-		}))
-		r.wait("commits", b.storedIs(60))
-		if err := r.end(); err != nil {
-			t.Error(err)
-		}
-		if n := len(b.commits); n > 4 {
-			t.Errorf("%d Kafka transactions for a backlog read in 600 ms", n)
-		}
-	})
+	for _, c := range []struct{ records, least, most int }{{1000, 2, 4}, {10, 50, 70}} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBroker()
+			for range 60 {
+				b.append(tx(c.records, "x")) // committed in 1970
+			}
+			cfg := b.config(&encoder{}, func(s *sourcetest.Source) {
+				s.Cut = func(n int) int { time.Sleep(10 * time.Millisecond); return n }
+			})
+			cfg.ChunkBytes, cfg.MemoryBudget = 64<<10, 64<<20
+			r := start(t, b, cfg)
+			r.wait("commits", b.storedIs(60))
+			if err := r.end(); err != nil {
+				t.Error(err)
+			}
+			if n := len(b.commits); n < c.least || n > c.most {
+				t.Errorf("%d Kafka transactions for 60 old ones of %d records, read in 600 ms", n, c.records)
+			}
+		})
+	}
 }
 
 // After progress the waits start small again.

@@ -1,7 +1,7 @@
 // Command bench measures how fast a change stream goes from PostgreSQL to Kafka, beside the fastest reader there is:
 // pg_recvlogical, which throws away what it reads.
 //
-//	bench -connectctl FILE [-rows 1000000] [-pairs 3] [-warm 1] [-postgres 18] [-profile FOLDER]
+//	bench -connectctl FILE [-rows 1000000] [-pairs 3] [-warm 3] [-postgres 18] [-profile FOLDER]
 //
 // Rows (bigint key, text of 30, int, timestamptz, numeric(12,2)) are committed in transactions of 1,000 while nothing
 // reads. Then the same WAL is drained again and again, each time through a copy of the slot made before: by pg_recvlogical
@@ -54,7 +54,7 @@ func parse(args []string) (o options, err error) {
 	flags.StringVar(&o.connectctl, "connectctl", "", "the program to measure")
 	flags.IntVar(&o.rows, "rows", 1_000_000, "rows to stream, a multiple of 1,000")
 	flags.IntVar(&o.pairs, "pairs", 3, "measured pairs")
-	flags.IntVar(&o.warm, "warm", 2, "pairs before them")
+	flags.IntVar(&o.warm, "warm", 3, "pairs before them")
 	flags.IntVar(&o.major, "postgres", 18, "major version of PostgreSQL")
 	flags.StringVar(&o.profile, "profile", "", "folder for a CPU profile of each run of connectctl")
 	if err := flags.Parse(args); err != nil {

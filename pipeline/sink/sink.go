@@ -69,7 +69,8 @@ const (
 	defaultRequestSize   = 1 << 20
 	defaultBufferedBytes = 64 << 20
 	defaultPause         = 5 * time.Millisecond
-	endTimeout           = 60 * time.Second // EndTxn gets this long, whatever the caller's context says
+	produceLinger        = 5 * time.Millisecond // fuller batches; a commit flushes and waits for none of it
+	endTimeout           = 60 * time.Second     // EndTxn gets this long, whatever the caller's context says
 	abortTimeout         = 5 * time.Second
 	reportStallAfter     = 5 * time.Second
 )
@@ -149,7 +150,7 @@ func (s *Sink) clientOpts(timeout time.Duration) []kgo.Opt {
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(codec),
 		kgo.ProducerBatchMaxBytesFn(s.batchBytes),
-		kgo.ProducerLinger(0),
+		kgo.ProducerLinger(produceLinger),
 		kgo.MaxBufferedRecords(math.MaxInt32), // memory is bounded by chunks, in Write
 		kgo.BrokerMaxWriteBytes(max(100<<20, s.cfg.MaxRequestSize)),
 	)
