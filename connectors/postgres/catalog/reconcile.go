@@ -178,7 +178,7 @@ func (in Inputs) checkSlot() error {
 func (in Inputs) compareSlot(d *Decision) error {
 	slot, p := in.Slot.ConfirmedFlush, &d.Position
 	switch {
-	case slot < in.GenerationStart && p.AckedLSN != in.GenerationStart: // equal: the generation began by an offset set beyond the slot
+	case slot < in.GenerationStart && p.AckedLSN < in.GenerationStart: // else it lost its place in a crash of the server, or an offset was set beyond it
 		return refuse("slot %s is at %s, before %s where the stream's generation begins (processed up to %s): it is not the slot this generation used; %s", in.SlotName, slot, in.GenerationStart, p.BoundaryLSN, wayOut)
 	case slot > p.BoundaryLSN:
 		return refuse("slot %s is at %s, after %s up to which the stream was processed: %d bytes of WAL between them are lost to it (the slot was created again, or moved by somebody else); %s", in.SlotName, slot, p.BoundaryLSN, uint64(slot-p.BoundaryLSN), wayOut)

@@ -63,6 +63,7 @@ func TestReconcileGoesOn(t *testing.T) {
 			d.Position.Pos, d.Position.PosLSN = "", 0
 			d.Position.Timeline, d.SetBack, d.Position.BoundaryLSN, d.StartLSN = 4, true, 0x1900, 0x1900
 		}},
+		{"slot lost its place in a crash, soon after the generation began", func(in *Inputs) { in.Slot.ConfirmedFlush = 0xFFF }, func(d *Decision) { d.AdvanceSlotTo = 0x1800 }},
 		{"offset set beyond the slot", func(in *Inputs) {
 			in.GenerationStart, in.Stored.AckedLSN, in.Stored.BoundaryLSN, in.Stored.Pos, in.Stored.PosLSN = 0x2000, 0x2000, 0x2000, "", 0
 			in.Slot.ConfirmedFlush = 0xFFF
@@ -119,7 +120,9 @@ func TestReconcileRefuses(t *testing.T) {
 		{"slot of another database", func(in *Inputs) { in.Slot.Database = "other" }, []string{`"other"`, `"shop"`, "slot.name"}},
 		{"temporary slot", func(in *Inputs) { in.Slot.Temporary = true }, []string{"temporary", "slot.name"}},
 		{"two-phase slot", func(in *Inputs) { in.Slot.TwoPhase = true }, []string{"two-phase", "slot.name"}},
-		{"slot before the generation", func(in *Inputs) { in.Slot.ConfirmedFlush = 0xFFF }, []string{"0/FFF", "0/1000", "0/2000"}},
+		{"slot before the generation, nothing of it acknowledged", func(in *Inputs) {
+			in.Slot.ConfirmedFlush, in.Stored.AckedLSN = 0xFFF, 0
+		}, []string{"0/FFF", "0/1000", "0/2000"}},
 		{"slot after the processed boundary", func(in *Inputs) { in.Slot.ConfirmedFlush = 0x2001 }, []string{"0/2001", "0/2000", "1 bytes"}},
 		{"slot after the branch", func(in *Inputs) {
 			newer(0x1F80)(in)
