@@ -26,7 +26,7 @@ const (
 	HeaderPos    = "__pos"     // commit position, compact JSON
 	HeaderSeq    = "__seq"     // ordinal of the change in its commit group, ASCII decimal
 	HeaderGen    = "__gen"     // generation, ASCII decimal
-	HeaderOp     = "__op"      // c, u or d
+	HeaderOp     = "__op"      // c, u, d, t or m
 	HeaderOldKey = "__old_key" // key before a key change, in wire format
 )
 
@@ -43,6 +43,7 @@ type Encoder struct {
 	topics     map[string]taken              // by what collides
 	plans      map[*schema.Table]*plan
 	last       *plan
+	messages   *plan     // of the logical messages; nil before the first
 	brackets   *brackets // nil: no transaction topic
 	meta       Meta
 }
@@ -72,7 +73,7 @@ func New(cfg Config) (*Encoder, error) {
 		cfg.Format = &flat{cfg.Prefix, cfg.MetadataPrefix, cfg.Key, cfg.Value}
 	}
 	ops := map[connectors.Op][]byte{}
-	for _, op := range []connectors.Op{connectors.OpCreate, connectors.OpUpdate, connectors.OpDelete} {
+	for _, op := range []connectors.Op{connectors.OpCreate, connectors.OpUpdate, connectors.OpDelete, connectors.OpTruncate, connectors.OpMessage} {
 		ops[op] = []byte{byte(op)}
 	}
 	return &Encoder{cfg: cfg, now: time.Now, ops: ops}, nil
@@ -95,6 +96,15 @@ func (e *Encoder) Encode(ctx context.Context, c *pipeline.Chunk, b *connectors.B
 	}
 	for ; from < len(b.Changes); from++ {
 		change := &b.Changes[from]
+		if change.Op == connectors.OpMessage {
+			if err := e.message(ctx, c, change, &tx, now); err != nil {
+				return from, fmt.Errorf("transaction %s, change %d: %w", b.Tx.Pos, change.Seq, err)
+			}
+			if c.Size() >= limit {
+				return from + 1, nil
+			}
+			continue
+		}
 		p := e.last
 		if p == nil || p.table != change.Table {
 			var err error
@@ -108,7 +118,11 @@ func (e *Encoder) Encode(ctx context.Context, c *pipeline.Chunk, b *connectors.B
 		if tx.of != p {
 			tx.of, tx.timestamp = p, clamp(b.Tx.CommitTime, now, &p.of.info)
 		}
-		if err := e.change(c, p, change, &tx); err != nil {
+		if change.Op == connectors.OpTruncate {
+			if err := e.truncate(ctx, c, p, change, &tx); err != nil {
+				return from, fmt.Errorf("transaction %s, change %d: %w", b.Tx.Pos, change.Seq, err)
+			}
+		} else if err := e.change(c, p, change, &tx); err != nil {
 			return from, connectors.Block(fmt.Errorf("transaction %s, change %d: %w", b.Tx.Pos, change.Seq, err))
 		}
 		if c.Size() >= limit {
@@ -140,7 +154,7 @@ func (e *Encoder) change(c *pipeline.Chunk, p *plan, change *connectors.Change, 
 	if !ok {
 		return nil
 	}
-	e.count(p, op, change.Seq)
+	e.count(p.of, op, change.Seq)
 	row := change.After
 	if op == connectors.OpDelete {
 		row = change.Before
@@ -189,18 +203,18 @@ func (e *Encoder) appendKey(c *pipeline.Chunk, p *plan, row schema.Row) ([]byte,
 }
 
 // count numbers a record in its transaction.
-func (e *Encoder) count(p *plan, op connectors.Op, seq int64) {
+func (e *Encoder) count(of *table, op connectors.Op, seq int64) {
 	e.meta.Op, e.meta.Seq = op, seq
 	t := e.brackets
-	if t == nil {
+	if t == nil || e.meta.Tx.ID == 0 {
 		return
 	}
-	if p.of.events == 0 {
-		t.counts = append(t.counts, p.of)
+	if of.events == 0 {
+		t.counts = append(t.counts, of)
 	}
 	t.total++
-	p.of.events++
-	e.meta.Total, e.meta.Own = t.total, p.of.events
+	of.events++
+	e.meta.Total, e.meta.Own = t.total, of.events
 }
 
 // headers appends the record's headers: the format's, then ours.

@@ -36,8 +36,9 @@ func (f *flat) options(t *schema.Table) avro.Options {
 
 func (f *flat) Check(t *schema.Table) error { return avro.CheckNames(t, f.options(t)) }
 
-func (f *flat) Table(t *schema.Table) (TableFormat, error) {
-	o := f.options(t)
+func (f *flat) Table(t *schema.Table) (TableFormat, error) { return f.compile(t, f.options(t)) }
+
+func (f *flat) compile(t *schema.Table, o avro.Options) (*flatTable, error) {
 	p := &flatTable{table: t}
 	if len(t.Key) > 0 {
 		key, err := avro.CompileKey(t, o)

@@ -14,13 +14,17 @@ type Format interface {
 	Table(t *schema.Table) (TableFormat, error)
 	// Brackets writes the transaction topic's records.
 	Brackets() Brackets
+	// Truncate compiles what writes truncates of a table: AppendValue alone is called, with a change without rows.
+	Truncate(t *schema.Table) (TableFormat, error)
+	// Messages compiles what writes logical messages: Change.Message is set, the row is the prefix, content and transactional.
+	Messages() (TableFormat, error)
 }
 
 // TableFormat writes the records of one version of a table. What it appends has no wire format's
 // header. After an error the buffer is as long as before.
 type TableFormat interface {
 	Schemas() Schemas
-	// Op is the operation a change is published as; false where it is no record of its own.
+	// Op is the operation a change of a row is published as; false where it is no record of its own.
 	Op(c *connectors.Change) (connectors.Op, bool)
 	AppendKey(dst []byte, row schema.Row) ([]byte, error)
 	AppendValue(dst []byte, c *connectors.Change, m *Meta) ([]byte, error)

@@ -39,6 +39,9 @@ func (e *Encoder) checkTopic(t *schema.Table, topic string) error {
 	if len(topic) > maxTopic {
 		return fmt.Errorf("topic %s of table %s has %d characters, Kafka takes %d; give it another one in topic.naming.overrides", topic, name, len(topic), maxTopic)
 	}
+	if topic == e.MessageTopic() {
+		return fmt.Errorf("topic %s of table %s is the one of the stream's logical messages; give the table another one in topic.naming.overrides", topic, name)
+	}
 	if topic == GenerationsTopic(e.cfg.Prefix) {
 		return fmt.Errorf("topic %s of table %s is the one of the stream's generations; give the table another one in topic.naming.overrides", topic, name)
 	}

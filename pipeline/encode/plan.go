@@ -30,8 +30,10 @@ type plan struct {
 	of         *table
 	format     TableFormat
 	keyed      bool
-	valueID    int    // 0 where the value's converter needs no registry
-	limit      int    // largest record in bytes
+	valueID    int // 0 where the value's converter needs no registry
+	limit      int // largest record in bytes
+	truncate   TableFormat
+	truncateID int
 	limitCause string // what to raise where a record is larger
 	state      offsets.TableState
 }
@@ -41,6 +43,7 @@ func (e *Encoder) Prepare(ctx context.Context, generation int64, tables []*schem
 	e.generation = generation
 	e.genText = fmt.Appendf(nil, "%d", generation)
 	e.tables, e.plans, e.topics, e.last = map[string]*table{}, map[*schema.Table]*plan{}, map[string]taken{}, nil
+	e.messages = nil
 	e.stored = map[string]offsets.TableState{}
 	for _, s := range stored {
 		if kind, _ := s.Partition.Text("kind"); kind != "table" || s.Offset == nil {
@@ -154,10 +157,7 @@ func (e *Encoder) use(ctx context.Context, t *schema.Table) (*plan, error) {
 	if p.valueID, err = e.resolveValue(ctx, t, of.topic, before, p.format.Schemas().Value); err != nil {
 		return nil, err
 	}
-	p.limit, p.limitCause = e.cfg.MaxRequestSize, fmt.Sprintf("max.request.size (now %d) and the topic's max.message.bytes", e.cfg.MaxRequestSize)
-	if n := of.info.MaxMessageBytes; n > 0 && n < p.limit {
-		p.limit, p.limitCause = n, fmt.Sprintf("the topic's max.message.bytes (now %d)", n)
-	}
+	e.limit(p)
 	if of.plan != nil {
 		delete(e.plans, of.plan.table) // an older version does not come back
 	}
@@ -165,6 +165,14 @@ func (e *Encoder) use(ctx context.Context, t *schema.Table) (*plan, error) {
 	p.state = e.state(p)
 	e.plans[t] = p
 	return p, nil
+}
+
+// limit says how large a record of the plan may be.
+func (e *Encoder) limit(p *plan) {
+	p.limit, p.limitCause = e.cfg.MaxRequestSize, fmt.Sprintf("max.request.size (now %d) and the topic's max.message.bytes", e.cfg.MaxRequestSize)
+	if n := p.of.info.MaxMessageBytes; n > 0 && n < p.limit {
+		p.limit, p.limitCause = n, fmt.Sprintf("the topic's max.message.bytes (now %d)", n)
+	}
 }
 
 // resolve asks for a schema's id and tells what blocks from what is waited for; 0 where there is none to ask for.
