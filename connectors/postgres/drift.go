@@ -101,20 +101,6 @@ func (p *planner) checkCatalogue(ctx context.Context, tables []*catalog.Table, r
 	return nil
 }
 
-// checkPublication finds what the publication stopped to publish of the captured tables: the log goes on without a word of it.
-func (p *planner) checkPublication(pub catalog.Publication, tables []*catalog.Table) error {
-	keys := make(map[uint32][]string, len(tables))
-	for _, t := range tables {
-		if k := p.tables[t.OID]; k != nil {
-			keys[t.OID] = k.key
-		}
-	}
-	if problems := pub.Coverage(tables, keys); len(problems) > 0 {
-		return connectors.Block(fmt.Errorf("%s; what was changed since is not in the log", problems[0]))
-	}
-	return nil
-}
-
 // currentKey is the key a table has by the catalogue; one the contract refuses is no key.
 func (p *planner) currentKey(t *catalog.Table) []string {
 	if t == nil {

@@ -297,6 +297,7 @@ func (o *opening) begin(ctx context.Context) (connectors.Opened, *stream, error)
 		}
 		opened.Tables = append(opened.Tables, table)
 	}
+	plans.watchPublication(o.pub, o.captured)
 	conn, err := startReplication(ctx, o.repl, o.set.slot, o.set.publication.Name, o.decision.StartLSN)
 	if err != nil {
 		return connectors.Opened{}, nil, err

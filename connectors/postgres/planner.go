@@ -42,6 +42,11 @@ type planner struct {
 	stored   map[string]offsets.TableState // by qualified name
 	tables   map[uint32]*known
 	names    map[string]uint32 // captured tables by qualified name
+
+	published map[uint32]published // as of the last look at the catalogue
+
+	acceptLabels bool                // labels that the catalogue does not have are published
+	labels       map[uint32][]string // those seen, by the enum's OID
 }
 
 func newPlanner(database string, f *filter, o values.Options, ops catalog.Operations, l lookup) *planner {

@@ -1,0 +1,61 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/tidemark-cdc/tidemark/connectors"
+)
+
+// What is sent in another way from some place on leaves no trace in the log either; the next look at the catalogue tells it.
+func TestPublicationSendsOtherwise(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		p.raw[propAutocreate] = "disabled"
+		p.sql("CREATE TABLE a(id int PRIMARY KEY, n int, x text)", "CREATE TABLE r(id int PRIMARY KEY) PARTITION BY RANGE (id)",
+			"CREATE TABLE r1 PARTITION OF r FOR VALUES FROM (0) TO (10)", "CREATE TABLE r2 PARTITION OF r FOR VALUES FROM (10) TO (20)",
+			"CREATE PUBLICATION tidemark FOR TABLE a, r WITH (publish_via_partition_root = true)")
+		s := p.open(Options{})
+		p.sql("INSERT INTO a VALUES (1, 1, '')", "INSERT INTO r VALUES (1)")
+		p.until(s, 2)
+		st := s.current()
+		p.sql("ALTER TABLE a ADD y int", "ALTER TABLE a RENAME n TO m", "ALTER TABLE a DROP x", // those the log shows
+			"CREATE TABLE r3 PARTITION OF r FOR VALUES FROM (20) TO (30)", "CREATE TABLE other(id int PRIMARY KEY)", "ALTER PUBLICATION tidemark ADD TABLE other")
+		if err := st.checkCatalogue(p.ctx); err != nil {
+			p.Fatal(err)
+		}
+		var version int
+		if err := p.conn.QueryRow(p.ctx, "SELECT current_setting('server_version_num')::int").Scan(&version); err != nil {
+			p.Fatal(err)
+		}
+		type step struct{ change, want, back string }
+		steps := []step{
+			{"ALTER PUBLICATION tidemark SET (publish_via_partition_root = false)", "does not publish table public.r", "ALTER PUBLICATION tidemark SET (publish_via_partition_root = true)"},
+			{"ALTER TABLE r DETACH PARTITION r2", "its partition public.r2 was detached or dropped", "ALTER TABLE r ATTACH PARTITION r2 FOR VALUES FROM (10) TO (20)"},
+		}
+		if version >= 150000 {
+			steps = append(steps,
+				step{"ALTER PUBLICATION tidemark SET TABLE a WHERE (id > 5), r, other", "row filter changed from none to (id > 5)", "ALTER PUBLICATION tidemark SET TABLE a, r, other"},
+				step{"ALTER PUBLICATION tidemark SET TABLE a (id, m), r, other", "column list no longer has (y)", "ALTER PUBLICATION tidemark SET TABLE a, r, other"},
+			)
+		}
+		for _, step := range steps {
+			p.sql(step.change)
+			for range 2 { // and told again
+				p.wantError(st.checkCatalogue(p.ctx), connectors.ClassBlock, step.want)
+			}
+			p.sql(step.back)
+			if err := st.checkCatalogue(p.ctx); err != nil {
+				p.Fatalf("after %s: %v", step.back, err)
+			}
+		}
+		p.sql("DROP TABLE r1")
+		st.wake(&st.checkDue) // as the timer does
+		err := p.consume(s, func(connectors.Batch, bool) error { return nil })
+		p.wantError(err, connectors.ClassBlock, "its partition public.r1 was detached or dropped")
+		_ = s.Close(p.ctx)
+		s = p.open(Options{}) // a start goes on with what there is
+		if err := s.current().checkCatalogue(p.ctx); err != nil {
+			p.Fatal(err)
+		}
+		_ = s.Close(p.ctx)
+	})
+}
