@@ -38,6 +38,7 @@ type Type struct {
 	OID       uint32   // the engine's id of the type, 0 where it has none
 	Base      string   // the engine's internal name of the type, or of the one below a domain, such as "int4" or "hstore"; empty where unknown
 	Modifier  int32    // the engine's modifier of the type Base names (PostgreSQL: atttypmod), -1 where it has none
+	Domain    bool     // a domain over the type that Base names
 }
 
 // Column is a column of a table version.

@@ -68,7 +68,8 @@ func (a *assembler) logicalMessage(m *pgoutput.Message) (step, error) {
 			return stepMore, nil
 		}
 		a.end, a.seq = m.LSN, 0
-		a.tx = connectors.Transaction{Pos: catalog.FormatPos(m.LSN - 1), CommitTime: a.clock}
+		a.previous = uint64(m.LSN)
+		a.tx = connectors.Transaction{Pos: catalog.FormatPos(m.LSN - 1), CommitTime: a.clock, PreviousLSN: a.previous}
 	}
 	seq := a.next()
 	prefix := string(m.Prefix)

@@ -54,7 +54,7 @@ func mapType(resolve Resolver, oid uint32, typmod int32, opts Options, depth int
 	switch {
 	case info.Kind == 'd' && info.Base != 0:
 		t, d, err := mapType(resolve, info.Base, info.BaseTypmod, opts, depth+1)
-		t.OID, t.Name = oid, name
+		t.OID, t.Name, t.Domain = oid, name, true
 		return t, d, err
 	case info.Kind == 'e':
 		t, d := mapEnum(info)
