@@ -8,14 +8,16 @@ cd "$(dirname "$0")/.."
 GO=${GO:-go}
 what=${1:-all}
 shift || true
+failed=0 # one part's failure does not hide the other's
 
 if [ "$what" != e2e ]; then
   echo "== packages' tests with real servers"
   # The addresses come from the run that TIDEMARK_ENV names; what does not run yet is started.
   eval "$($GO run ./integration/env/cmd/envctl vars -postgres 14,18 -kafka -registry)"
-  $GO test -timeout 6m ./connectors/postgres/... ./offsets/kafkastore/... ./pipeline/... ./schema/registry/...
+  $GO test -timeout 6m ./connectors/postgres/... ./offsets/kafkastore/... ./pipeline/... ./schema/registry/... || failed=1
 fi
 if [ "$what" != packages ]; then
   echo "== end to end"
-  exec $GO test -timeout 12m -parallel "${TIDEMARK_PARALLEL:-4}" ./integration/... "$@"
+  $GO test -timeout 12m -parallel "${TIDEMARK_PARALLEL:-4}" ./integration/... "$@" || failed=1
 fi
+exit "$failed"

@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -17,6 +18,9 @@ type Value struct {
 	Unavailable bool // unchanged TOAST, or not in an old tuple
 }
 
+// Messages is the table name of logical messages; their schema's name is empty.
+const Messages = "message"
+
 // Change is one change as the contract numbers it.
 type Change struct {
 	LSN    uint64 // commit
@@ -26,7 +30,7 @@ type Change struct {
 	Schema string
 	Table  string
 	Row    []Value // after; before where deleted
-	Ts     int64   // commit time, microseconds since 1970
+	Ts     int64   // commit time, microseconds since 1970; 0: the log has none
 }
 
 // Name is the qualified name.
@@ -36,7 +40,6 @@ func (c *Change) Name() string { return c.Schema + "." + c.Table }
 type Truth struct {
 	Changes      []Change
 	Transactions int // that hold changes
-	Messages     int // transactional logical messages
 }
 
 // Keys gives the key columns of a table, nil where it has none.
@@ -86,15 +89,14 @@ func (r *reader) take(data []byte) error {
 			r.truth.Transactions++
 		}
 		for i := r.first; i < len(r.truth.Changes); i++ {
-			r.truth.Changes[i].End = uint64(m.TransactionEndLSN)
+			if c := &r.truth.Changes[i]; c.End == 0 || c.LSN == uint64(m.CommitLSN) {
+				c.End = uint64(m.TransactionEndLSN)
+			}
 		}
 	case *pglogrepl.RelationMessage:
 		r.relations[m.RelationID] = m
 	case *pglogrepl.LogicalDecodingMessage:
-		if m.Transactional {
-			r.seq++
-			r.truth.Messages++
-		}
+		r.message(m)
 	case *pglogrepl.TruncateMessage:
 		r.seq += int64(len(m.RelationIDs))
 	case *pglogrepl.InsertMessage:
@@ -112,6 +114,20 @@ func (r *reader) add(op byte, relation uint32, values []Value) {
 	r.truth.Changes = append(r.truth.Changes, Change{LSN: uint64(r.begin.FinalLSN), Seq: r.seq, Op: op, Schema: rel.Namespace, Table: rel.RelationName,
 		Row: values, Ts: r.begin.CommitTime.UnixMicro()})
 	r.seq++
+}
+
+// message adds a logical message; one that is not transactional is a boundary of its own, at the LSN before its own.
+func (r *reader) message(m *pglogrepl.LogicalDecodingMessage) {
+	content, transactional := `\x`+hex.EncodeToString(m.Content), "f"
+	c := Change{LSN: uint64(m.LSN) - 1, End: uint64(m.LSN), Op: 'm', Table: Messages}
+	if m.Transactional {
+		transactional = "t"
+		c.LSN, c.Seq, c.Ts = uint64(r.begin.FinalLSN), r.seq, r.begin.CommitTime.UnixMicro()
+		r.seq++
+	}
+	prefix := m.Prefix
+	c.Row = []Value{{Name: "prefix", Text: &prefix}, {Name: "content", Text: &content}, {Name: "transactional", Text: &transactional}}
+	r.truth.Changes = append(r.truth.Changes, c)
 }
 
 func (r *reader) update(m *pglogrepl.UpdateMessage) {

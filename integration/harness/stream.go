@@ -116,7 +116,7 @@ func (s *Stream) Configure(over map[string]string) {
 		"name": s.Name, "connector.class": "postgres", "topic.prefix": s.Name, "topic.creation.default.partitions": "3",
 		"database.hostname": host, "database.port": port, "database.user": env.Superuser, "database.password": env.SuperuserPassword,
 		"database.dbname": s.DB.Name, "database.sslmode": "disable", "slot.name": s.Name, "publication.name": s.Name,
-		"publication.autocreate.mode": "disabled", "snapshot.mode": "no_data", "heartbeat.interval.ms": "500", "retry.backoff.max.ms": "500",
+		"publication.autocreate.mode": "disabled", "snapshot.mode": "no_data", "message.prefix.exclude.list": markPrefix, "heartbeat.interval.ms": "500", "retry.backoff.max.ms": "500",
 	}
 	maps.Copy(connector, s.o.Connector)
 	maps.Copy(connector, over)
@@ -234,11 +234,14 @@ func (s *Stream) SlotFree() {
 	}
 }
 
+// markPrefix is that of the messages that End writes; the worker does not publish them.
+const markPrefix = "e2e"
+
 // End is a place of the log after all that was committed, which a transactional message closes.
 func (s *Stream) End() uint64 {
 	s.T.Helper()
 	lsn := s.LSN("SELECT pg_current_wal_insert_lsn()::text")
-	s.SQL("SELECT pg_logical_emit_message(true, 'e2e', 'end')")
+	s.SQL("SELECT pg_logical_emit_message(true, '" + markPrefix + "', 'end')")
 	return lsn
 }
 

@@ -31,6 +31,9 @@ func (s *Stream) OffsetsTopic() string { return s.Name + "-offsets" }
 // GenerationsTopic holds the activation records.
 func (s *Stream) GenerationsTopic() string { return s.Name + ".__generations" }
 
+// MessageTopic holds the logical messages.
+func (s *Stream) MessageTopic() string { return s.Name + ".message" }
+
 // Topics are the stream's data topics, sorted.
 func (s *Stream) Topics() (topics []string) {
 	s.T.Helper()
