@@ -262,3 +262,37 @@ func TestTopicDeleted(t *testing.T) {
 		t.Errorf("got offset %d", n)
 	}
 }
+
+// A worker that waits starts again and again. It may go on as long as nobody else has taken over; then it has lost, also
+// where it had nothing to write that would have told it.
+func TestWaitingWorkerDoesNotFenceItsSuccessor(t *testing.T) {
+	c := realCluster(t)
+	cfg := c.config()
+	cfg.Before = new(Incarnation)
+	restart := func(n int64) *Sink {
+		s := c.sink(cfg)
+		if n > 0 {
+			c.publish(s, n, "a")
+			if err := s.Write(t.Context(), c.chunk("aborted")); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.flush(t.Context(), s.session); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	old := restart(0)
+	for n := range int64(4) {
+		old = restart(n % 2 * (n + 1))
+	}
+	next := c.sink(c.config()) // another process: it remembers nothing
+	wantError(t, old.Fence(t.Context()), connectors.ClassFenced, "another worker has taken over", c.prefix)
+	c.publish(next, 9, "b")
+	if n := c.stored(); n != 9 {
+		t.Errorf("got offset %d", n)
+	}
+}

@@ -35,11 +35,16 @@ type session struct {
 }
 
 // Fence builds a new producer under the transactional id, which ends any older one and aborts
-// what it left open. In mode idempotent it only checks that Kafka is there.
+// what it left open; unless that is newer than our own last one, see Incarnation. In mode idempotent it only
+// checks that Kafka is there.
 func (s *Sink) Fence(ctx context.Context) error {
 	if s.session != nil {
+		s.cfg.Before.remember(s.session)
 		s.session.close()
 		s.session = nil
+	}
+	if err := s.superseded(ctx); err != nil {
+		return err
 	}
 	for _, timeout := range s.timeouts(ctx) {
 		se, err := s.open(ctx, timeout)

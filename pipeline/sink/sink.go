@@ -45,6 +45,8 @@ type Config struct {
 	Mode Mode      // empty: Transactional
 
 	TransactionalID string
+	// Before is kept by the worker over all its sinks, so that it does not fence whom it was fenced by; nil: it may.
+	Before *Incarnation
 	// TransactionTimeout is the longest Kafka transaction; zero takes the most that the broker allows.
 	TransactionTimeout time.Duration
 
@@ -252,6 +254,7 @@ func (s *Sink) Close(ctx context.Context) error {
 	if s.session.open {
 		err = s.Abort(ctx)
 	}
+	s.cfg.Before.remember(s.session)
 	s.session.close()
 	s.session = nil
 	return err
