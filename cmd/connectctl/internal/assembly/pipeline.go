@@ -29,7 +29,7 @@ type parts struct {
 	admin    []kgo.Opt
 	consume  []kgo.Opt
 	topics   *sink.Topics
-	registry *registry.Client // nil where both converters are JSON
+	registry *registry.Client
 	store    *kafkastore.Store
 	before   sink.Incarnation
 	report   connectors.Reporter
@@ -51,17 +51,15 @@ func (c *Connector) open(log *slog.Logger, report connectors.Reporter) (*parts, 
 			return nil, connectors.Refuse(err)
 		}
 	}
-	if c.needsRegistry() {
-		if p.registry, err = registryClient(c.worker.Config, c.Config); err != nil {
-			return nil, connectors.Refuse(err)
-		}
+	if p.registry, err = registryClient(c.worker.Config, c.Config); err != nil {
+		return nil, connectors.Refuse(err)
 	}
 	creation := c.creation
 	if !c.worker.Config.Bool("topic.creation.enable") {
 		creation = sink.Creation{}
 	}
 	if p.topics, err = sink.NewTopics(sink.TopicsConfig{Opts: p.admin, Creation: creation}); err != nil {
-		p.closeRegistry()
+		p.registry.Close()
 		return nil, err
 	}
 	p.store = kafkastore.New(kafkastore.Config{
@@ -77,13 +75,7 @@ func (c *Connector) open(log *slog.Logger, report connectors.Reporter) (*parts, 
 
 func (p *parts) close() {
 	p.topics.Close()
-	p.closeRegistry()
-}
-
-func (p *parts) closeRegistry() {
-	if p.registry != nil {
-		p.registry.Close()
-	}
+	p.registry.Close()
 }
 
 // kafkaProperties are the worker's for a use, overridden by the connector's.
@@ -187,10 +179,13 @@ func (p *parts) replication() int16 {
 }
 
 func (p *parts) encoder() (*encode.Encoder, error) {
-	if p.registry == nil {
-		return p.c.encoder(nobody{}, p.topics)
-	}
-	return p.c.encoder(p.registry, p.topics)
+	cfg := p.c.Config
+	return encode.New(encode.Config{
+		Prefix: cfg.String("topic.prefix"), Server: cfg.String("topic.prefix"), Overrides: p.c.naming,
+		Tombstones: cfg.Bool("tombstones.on.delete"), Deletes: cfg.Bool("deletes.on.delete"),
+		MetadataPrefix: cfg.String("metadata.field.prefix"),
+		Registry:       p.registry, Topics: p.topics, MaxRequestSize: int(cfg.Int("max.request.size")),
+	})
 }
 
 // Run streams until the context ends or an error stops the connector for good.
