@@ -148,7 +148,7 @@ func (c ConnConfig) parse() (*pgx.ConnConfig, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = 10 * time.Second
 	}
-	dialer := &net.Dialer{Timeout: config.ConnectTimeout, KeepAlive: 30 * time.Second}
+	dialer := &net.Dialer{Timeout: config.ConnectTimeout, KeepAlive: 15 * time.Second, Control: giveUpOnDeadPeers}
 	config.DialFunc = dialer.DialContext
 	return config, nil
 }
@@ -174,6 +174,9 @@ func prepare(ctx context.Context, cfg ConnConfig, conn *pgconn.PgConn) error {
 }
 
 const minVersion = 14
+
+// deadPeer is how long a connection may go without a sign of the server's machine; probes go out on a quiet one.
+const deadPeer = time.Minute
 
 func majorVersion(version string) int {
 	digits := strings.IndexFunc(version, func(r rune) bool { return r < '0' || r > '9' })
