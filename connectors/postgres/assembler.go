@@ -23,6 +23,8 @@ const (
 // describer turns a Relation message into the plan for its rows, and refuses one that the stream must not pass.
 type describer interface {
 	describe(ctx context.Context, rel *pgoutput.Relation) (*relation, error)
+	// relabel plans a table again that a Relation message described before.
+	relabel(ctx context.Context, oid uint32, unknown *values.UnknownLabelError) (*relation, error)
 }
 
 // assembler turns pgoutput messages into changes. It does no I/O; what it hands out lies in the
@@ -92,12 +94,8 @@ func (a *assembler) message(ctx context.Context, src []byte) (step, error) {
 		return stepMore, a.block(fmt.Errorf("the server sent %s outside of a transaction", kind))
 	}
 	switch kind {
-	case pgoutput.KindInsert:
-		return stepMore, a.insert(&a.decoder.Insert)
-	case pgoutput.KindUpdate:
-		return stepMore, a.update(&a.decoder.Update)
-	case pgoutput.KindDelete:
-		return stepMore, a.delete(&a.decoder.Delete)
+	case pgoutput.KindInsert, pgoutput.KindUpdate, pgoutput.KindDelete:
+		return stepMore, a.change(ctx, kind)
 	case pgoutput.KindTruncate:
 		return stepMore, a.truncate(&a.decoder.Truncate)
 	}

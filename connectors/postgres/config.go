@@ -46,6 +46,12 @@ const (
 	propStatusInterval  = "status.update.interval.ms"
 	propSnapshotMode    = "snapshot.mode"
 	propDecimal         = "decimal.handling.mode"
+	propNonFinite       = "decimal.nonfinite.handling.mode"
+	propInterval        = "interval.handling.mode"
+	propBinary          = "binary.handling.mode"
+	propHstore          = "hstore.handling.mode"
+	propArray           = "array.handling.mode"
+	propUnknownLabels   = "enum.unknown.label.handling.mode"
 )
 
 const noSnapshot = "rows that are already in the tables would not be published; set it to no_data to accept that"
@@ -84,7 +90,13 @@ func Spec() connectors.Spec {
 		{Name: propHeartbeatAction, Type: str, Doc: "SQL to run at every heartbeat; none where absent, and none is needed."},
 		{Name: propStatusInterval, Type: long, Default: "10000", Check: checkRange(100, 3_600_000), Doc: "Longest time between status updates to the server, in milliseconds; a third of wal_sender_timeout where that is less."},
 		{Name: propSnapshotMode, Type: str, Required: true, Check: checkSnapshotMode, Doc: "Without it " + noSnapshot + "."},
-		{Name: propDecimal, Type: str, Default: "precise", Allowed: []string{"precise", "string", "double"}, Doc: "How numeric is published: as Avro decimal, as text, as double."},
+		{Name: propDecimal, Type: str, Default: "precise", Allowed: []string{"precise", "string", "double"}, Doc: "How numeric and money are published: as Avro decimal, as text, as double."},
+		{Name: propNonFinite, Type: str, Default: "fail", Allowed: []string{"fail", "null"}, Doc: "What becomes of NaN where a decimal would hold the number: the stream blocks, or null is published and counted; null in a key blocks."},
+		{Name: propInterval, Type: str, Allowed: []string{"numeric", "string"}, Doc: "How interval is published: as microseconds, as ISO 8601; in the flat format as PostgreSQL's text where absent."},
+		{Name: propBinary, Type: str, Default: "bytes", Allowed: []string{"bytes", "base64", "base64-url-safe", "hex"}, Doc: "How bytea, geometry and geography are published: as bytes, or as text in that encoding."},
+		{Name: propHstore, Type: str, Default: "json", Allowed: []string{"json", "map"}, Doc: "How hstore is published: as the text of a JSON object, as a map."},
+		{Name: propArray, Type: str, Default: "array", Allowed: []string{"array", "string"}, Doc: "How arrays are published: as arrays, which have one dimension and no lower bound, or as PostgreSQL's text, which keeps both."},
+		{Name: propUnknownLabels, Type: str, Default: "fail", Allowed: []string{"fail", "accept"}, Doc: "What becomes of an enum's label that the catalogue does not have (renamed since): the stream blocks, or it is published."},
 	}
 }
 
@@ -139,6 +151,7 @@ type settings struct {
 	filter      *filter
 	rules       rules
 	values      values.Options
+	newLabels   bool // labels of enums that the catalogue does not have are published
 	heartbeat   time.Duration
 	action      string
 	status      time.Duration
@@ -172,9 +185,18 @@ func newSettings(cfg connectors.Config) (settings, error) {
 			Name: cfg.String(propPublication), Mode: catalog.PublicationMode(strings.ToLower(cfg.String(propAutocreate))),
 			ViaPartitionRoot: cfg.Bool(propViaRoot),
 		},
-		filter: f, rules: r, values: values.Options{Decimal: values.DecimalMode(strings.ToLower(cfg.String(propDecimal)))},
+		filter: f, rules: r, values: valueOptions(cfg), newLabels: strings.EqualFold(cfg.String(propUnknownLabels), "accept"),
 		heartbeat: cfg.Millis(propHeartbeat), action: cfg.String(propHeartbeatAction), status: cfg.Millis(propStatusInterval),
 	}, nil
+}
+
+func valueOptions(cfg connectors.Config) values.Options {
+	mode := func(property string) string { return strings.ToLower(cfg.String(property)) }
+	return values.Options{
+		Decimal: values.DecimalMode(mode(propDecimal)), NonFiniteNull: mode(propNonFinite) == "null",
+		Interval: values.IntervalMode(mode(propInterval)), Binary: values.BinaryMode(mode(propBinary)),
+		Hstore: values.HstoreMode(mode(propHstore)), Array: values.ArrayMode(mode(propArray)),
+	}
 }
 
 // Check looks at the configuration and at the server and returns every problem at once; it changes nothing.

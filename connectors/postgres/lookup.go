@@ -26,7 +26,7 @@ func (l *live) table(ctx context.Context, oid uint32) (t *catalog.Table, err err
 func (l *live) types(ctx context.Context, fresh bool, oids ...uint32) (values.Resolver, error) {
 	var missing []uint32
 	for _, oid := range oids {
-		if _, ok := l.set[oid]; !ok || (fresh && l.set[oid].Kind != 'b') {
+		if _, ok := l.set[oid]; !ok || (fresh && (l.set[oid].Kind != 'b' || l.set[oid].ElemOID != 0)) {
 			missing = append(missing, oid)
 		}
 	}

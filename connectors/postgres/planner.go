@@ -53,6 +53,7 @@ func newPlanner(database string, f *filter, o values.Options, ops catalog.Operat
 	return &planner{
 		database: database, filter: f, options: o, ops: ops, lookup: l,
 		stored: map[string]offsets.TableState{}, tables: map[uint32]*known{}, names: map[string]uint32{},
+		labels: map[uint32][]string{},
 	}
 }
 
@@ -256,6 +257,7 @@ func (p *planner) columns(ctx context.Context, rel *pgoutput.Relation, now *cata
 	if err != nil {
 		return fmt.Errorf("read the types of table %s from the catalogue: %w", plan.name, err)
 	}
+	resolve = p.withLabels(resolve)
 	for i := range rel.Columns {
 		c := &rel.Columns[i]
 		if !p.filter.column(rel.Namespace, rel.Name, c.Name) {

@@ -146,3 +146,12 @@ func (s *Source) Received() pgoutput.LSN {
 	}
 	return 0
 }
+
+// NonFinite returns how many numbers were published as null because a decimal cannot hold them
+// (decimal.nonfinite.handling.mode=null), for metrics; 0 while not open. It counts from the opening.
+func (s *Source) NonFinite() int64 {
+	if st := s.current(); st != nil {
+		return st.status.nonFinite.Load()
+	}
+	return 0
+}

@@ -376,6 +376,7 @@ func (s *stream) keepalive(end uint64, reply bool) (idle bool) {
 
 // part hands out the changes so far of a transaction that goes on.
 func (s *stream) part() connectors.Batch {
+	s.status.nonFinite.Store(s.asm.arena.NonFinite)
 	return connectors.Batch{Tx: s.asm.tx, Changes: s.asm.changes}
 }
 
@@ -394,6 +395,7 @@ func (s *stream) idle() connectors.Batch { return s.boundary(connectors.Transact
 // boundary closes what was read up to the assembler's end.
 func (s *stream) boundary(tx connectors.Transaction, lazy bool) connectors.Batch {
 	end := s.asm.end
+	s.status.nonFinite.Store(s.asm.arena.NonFinite)
 	s.position.BoundaryLSN = max(s.position.BoundaryLSN, end)
 	s.position.AckedLSN = pgoutput.LSN(s.status.acked.Load())
 	s.position.HighestXID = max(s.position.HighestXID, s.asm.highest)

@@ -43,6 +43,8 @@ func TestModes(t *testing.T) {
 		{"bit(9)", oidBit, 9, Options{}, "100000001", str("100000001")},
 		{"bit(1) as text", oidBit, 1, Options{Text: true}, "1", str("1")},
 		{"bit(1)[]", 1561, 1, Options{}, "{1,0}", schema.Array([]schema.Value{schema.Bool(true), schema.Bool(false)})},
+		{"char of a high byte", oidChar, -1, Options{}, "\xff", str(`\377`)},
+		{"char", oidChar, -1, Options{}, `\200`, str(`\200`)},
 		{"bytea hex", oidBytea, -1, Options{Binary: BinaryHex}, `\x00FF`, str("00ff")},
 		{"bytea base64", oidBytea, -1, Options{Binary: BinaryBase64}, `\xfbff`, str("+/8=")},
 		{"bytea url", oidBytea, -1, Options{Binary: BinaryBase64URL}, `\xfbff`, str("-_8=")},

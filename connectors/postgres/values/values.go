@@ -8,6 +8,7 @@ package values
 
 import (
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/tidemark-cdc/tidemark/schema"
 )
@@ -140,7 +141,9 @@ func builtin(oid uint32, typmod int32, opts Options) (schema.Type, Decoder, bool
 			return logical(schema.KindBool, schema.LogicalNone, decodeBit)
 		}
 		return logical(schema.KindString, schema.LogicalNone, decodeText)
-	case oidText, oidVarchar, oidBpchar, oidName, oidChar, oidTimetz, oidXML, oidVarbit:
+	case oidChar:
+		return logical(schema.KindString, schema.LogicalNone, decodeChar)
+	case oidText, oidVarchar, oidBpchar, oidName, oidTimetz, oidXML, oidVarbit:
 		return logical(schema.KindString, schema.LogicalNone, decodeText)
 	case oidBytea:
 		if opts.Text {
@@ -164,5 +167,16 @@ func builtin(oid uint32, typmod int32, opts Options) (schema.Type, Decoder, bool
 }
 
 func mapped(t schema.Type, d Decoder) (schema.Type, Decoder, bool) { return t, d, true }
+
+// decodeChar reads "char". Before PostgreSQL 15 a byte above 127 comes as it is, which is no UTF-8;
+// since then as three octal digits.
+func decodeChar(a *Arena, b []byte) (schema.Value, error) {
+	if len(b) != 1 || b[0] < utf8.RuneSelf {
+		return schema.Text(b), nil
+	}
+	out := a.Bytes(4)
+	out[0], out[1], out[2], out[3] = '\\', '0'+b[0]>>6, '0'+b[0]>>3&7, '0'+b[0]&7
+	return schema.Text(out), nil
+}
 
 func decodeText(_ *Arena, text []byte) (schema.Value, error) { return schema.Text(text), nil }
