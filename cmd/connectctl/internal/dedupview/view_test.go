@@ -106,6 +106,36 @@ func TestView(t *testing.T) {
 	})
 }
 
+// Every two positions of an engine are in order, in the view and in the reference.
+func TestViewOrdersPositions(t *testing.T) {
+	onEach(t, func(t *testing.T, db database) {
+		for _, engine := range Engines() {
+			var all []rec
+			want := map[string]string{}
+			pool := places(engine)
+			for later := range pool {
+				for earlier := range later {
+					r := rec{gen: 1, pos: pool[later], op: "u", id: int64(later), part: pool[earlier], values: abc("later", "", "")}
+					want[fmt.Sprintf("%d|%s", r.id, r.part)] = r.state()
+					all = append(all, r)
+					r.pos, r.seq, r.values = pool[earlier], 1<<50, abc("earlier", "", "")
+					all = append(all, r)
+				}
+			}
+			if d := differ(fold(t, all, nil), want); d != "" {
+				t.Fatal("the reference is wrong: " + d)
+			}
+			got, err := shown(db, all, nil, testSpec(db.dialect, engine, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := differ(got, want); d != "" {
+				t.Errorf("%s: %s", engine, d)
+			}
+		}
+	})
+}
+
 // 8000 changes of one key in one transaction, the large column sent once; other keys around it.
 func TestViewManyChangesOfOneKey(t *testing.T) {
 	var all []rec
