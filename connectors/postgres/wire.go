@@ -25,16 +25,23 @@ type wire struct {
 	r, w int // unread bytes are buf[r:w]
 	size int // usual length of buf
 	last int // bytes of the last read
+
+	limit   int // largest message taken, with its header
+	discard int // bytes to pass over before the next message
 }
 
 func newWire(conn net.Conn, size int) *wire {
 	size = max(size, minBuffer)
-	return &wire{conn: conn, buf: make([]byte, size), size: size}
+	return &wire{conn: conn, buf: make([]byte, size), size: size, limit: maxMessage}
 }
 
 // frame returns the next whole message of the buffer: its kind and its body.
 // It returns false where more bytes are needed.
 func (s *wire) frame() (kind byte, body []byte, ok bool, err error) {
+	if s.discard > 0 {
+		n := min(s.discard, s.w-s.r)
+		s.r, s.discard = s.r+n, s.discard-n
+	}
 	if s.w-s.r < 5 {
 		return 0, nil, false, nil
 	}
@@ -55,6 +62,12 @@ func (s *wire) need() (int, error) {
 	n := int64(binary.BigEndian.Uint32(s.buf[s.r+1:]))
 	if n < 4 || n > maxMessage {
 		return 0, fmt.Errorf("read replication stream: a message of kind 0x%02x has the length %d", s.buf[s.r], n)
+	}
+	if n >= int64(s.limit) {
+		if s.w-s.r < oversizeHead {
+			return oversizeHead, nil
+		}
+		return 0, &oversizeError{size: int(n) + 1, head: s.buf[s.r : s.r+oversizeHead]}
 	}
 	return int(n) + 1, nil
 }
