@@ -310,7 +310,7 @@ func TestSingleRowTransactions(t *testing.T) {
 			if !at[i] {
 				continue
 			}
-			if rnd.IntN(4) == 0 {
+			if rnd.IntN(4) == 0 && w.Saw("STARTING", "") { // before that SIGTERM is not caught
 				w.Stop()
 			} else {
 				time.Sleep(time.Duration(rnd.IntN(8000)) * time.Microsecond) // somewhere in its publication

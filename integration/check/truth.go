@@ -38,8 +38,7 @@ func (c *Change) Name() string { return c.Schema + "." + c.Table }
 
 // Truth is what a slot still holds.
 type Truth struct {
-	Changes      []Change
-	Transactions int // that hold changes
+	Changes []Change
 }
 
 // Keys gives the key columns of a table, nil where it has none.
@@ -85,9 +84,6 @@ func (r *reader) take(data []byte) error {
 	case *pglogrepl.BeginMessage:
 		r.begin, r.seq, r.first = m, 0, len(r.truth.Changes)
 	case *pglogrepl.CommitMessage:
-		if r.first < len(r.truth.Changes) {
-			r.truth.Transactions++
-		}
 		for i := r.first; i < len(r.truth.Changes); i++ {
 			if c := &r.truth.Changes[i]; c.End == 0 || c.LSN == uint64(m.CommitLSN) {
 				c.End = uint64(m.TransactionEndLSN)
