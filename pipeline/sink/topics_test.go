@@ -104,7 +104,7 @@ func TestEnsureTopic(t *testing.T) {
 	t.Cleanup(func() { _, _ = c.adm.DeleteTopics(context.Background(), fresh) })
 	off := c.topics(nil)
 	_, err := off.Ensure(t.Context(), fresh)
-	wantError(t, err, connectors.ClassWait, fresh, "topic.creation.default.partitions")
+	wantError(t, err, connectors.ClassWait, fresh, "topic.creation.enable")
 	_, err = off.Ensure(t.Context(), "a b")
 	wantError(t, err, connectors.ClassRefused, "a b")
 	if _, p := off.Check(t.Context(), []string{fresh, "a b", c.topic}); len(p) != 2 {
