@@ -164,6 +164,8 @@ func connectType(t *schema.Type) *connect.Schema {
 			connect.Param{Name: connect.ParamScale, Value: fmt.Sprint(t.Scale)}, connect.Param{Name: connect.ParamPrecision, Value: fmt.Sprint(t.Precision)})
 	case schema.KindArray:
 		return &connect.Schema{Type: connect.Array, Elem: connectType(t.Elem).Opt()}
+	case schema.KindMap:
+		return &connect.Schema{Type: connect.Map, Elem: connectType(t.Elem).Opt()}
 	case schema.KindInt:
 		return connectInt(t)
 	}

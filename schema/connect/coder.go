@@ -123,12 +123,12 @@ func (c *Coder) appendAvroStruct(dst []byte, v *schema.Value) ([]byte, error) {
 }
 
 func (c *Coder) appendAvroItems(dst []byte, v *schema.Value) ([]byte, error) {
-	if v.Kind != schema.KindArray {
-		return dst, errKind
-	}
 	step := 1
 	if c.s.Type == Map {
 		step = 2
+	}
+	if err := c.items(v); err != nil {
+		return dst, err
 	}
 	if len(v.Elems) > 0 {
 		dst = binary.AppendVarint(dst, int64(len(v.Elems)/step))
@@ -143,6 +143,14 @@ func (c *Coder) appendAvroItems(dst []byte, v *schema.Value) ([]byte, error) {
 		}
 	}
 	return append(dst, 0), nil
+}
+
+// items checks an array or a map.
+func (c *Coder) items(v *schema.Value) error {
+	if c.s.Type == Map {
+		return is(v, schema.KindMap)
+	}
+	return is(v, schema.KindArray)
 }
 
 // FieldError says which field cannot be written. It never holds the value.

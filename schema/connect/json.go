@@ -137,8 +137,8 @@ func (c *Coder) appendJSONStruct(dst []byte, v *schema.Value, o jsonOptions) ([]
 }
 
 func (c *Coder) appendJSONMap(dst []byte, v *schema.Value, o jsonOptions) ([]byte, error) {
-	if v.Kind != schema.KindArray {
-		return dst, errKind
+	if err := c.items(v); err != nil {
+		return dst, err
 	}
 	dst = append(dst, '{')
 	var err error
@@ -155,8 +155,8 @@ func (c *Coder) appendJSONMap(dst []byte, v *schema.Value, o jsonOptions) ([]byt
 }
 
 func (c *Coder) appendJSONArray(dst []byte, v *schema.Value, o jsonOptions) ([]byte, error) {
-	if v.Kind != schema.KindArray {
-		return dst, errKind
+	if err := c.items(v); err != nil {
+		return dst, err
 	}
 	dst = append(dst, '[')
 	var err error

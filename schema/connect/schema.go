@@ -2,8 +2,8 @@
 // as Avro, by the rules of Confluent's AvroData, and as JSON, by those of JsonConverter.
 //
 // A schema is compiled once into a Coder, which appends values to a buffer without reflection. A
-// value is a schema.Value: a struct is an array of its fields' values, in order, a map an array of
-// keys and values in turn, a missing value KindNull or KindUnavailable.
+// value is a schema.Value: a struct is an array of its fields' values, in order, a missing value
+// KindNull or KindUnavailable.
 package connect
 
 import (

@@ -24,6 +24,7 @@ type Config struct {
 	Key, Value connect.Converter
 
 	Decimal       string // decimal.handling.mode: precise, string, double
+	NonFiniteNull bool   // decimal.nonfinite.handling.mode=null
 	Time          string // time.precision.mode: adaptive, adaptive_time_microseconds, connect, isostring, microseconds, nanoseconds
 	Interval      string // interval.handling.mode: numeric, string
 	Binary        string // binary.handling.mode: bytes, base64, base64-url-safe, hex

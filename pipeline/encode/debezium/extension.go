@@ -23,8 +23,8 @@ func (f *Format) mapHstore() mapping {
 	mark := f.placeholder()
 	if f.cfg.Hstore == "map" {
 		return mapping{
-			schema: &connect.Schema{Type: connect.Map, Elem: connect.Of(connect.String).Opt()}, fallback: schema.Array(nil),
-			placeholder: schema.Array([]schema.Value{mark, mark}),
+			schema: &connect.Schema{Type: connect.Map, Elem: connect.Of(connect.String).Opt()}, fallback: schema.Map(nil),
+			placeholder: schema.Map([]schema.Value{mark, mark}),
 			convert: func(a *arena, v *schema.Value) (schema.Value, error) {
 				var pairs []schema.Value
 				err := eachPair(a, v.Bytes, func(key []byte, value *[]byte) {
@@ -33,7 +33,7 @@ func (f *Format) mapHstore() mapping {
 						pairs[len(pairs)-1] = schema.Text(*value)
 					}
 				})
-				return schema.Array(pairs), err
+				return schema.Map(pairs), err
 			},
 		}
 	}

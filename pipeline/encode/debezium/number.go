@@ -14,7 +14,7 @@ import (
 
 var (
 	errNumber = errors.New("is not a number")
-	errNaN    = errors.New("is NaN or infinite, which a decimal cannot hold; set decimal.handling.mode to string or double")
+	errNaN    = errors.New("is NaN or infinite, which a decimal cannot hold; set decimal.handling.mode to string or double, or decimal.nonfinite.handling.mode to null, which is what Debezium publishes")
 	errBits   = errors.New("is not a bit string")
 )
 
@@ -43,13 +43,27 @@ func (f *Format) mapNumeric(t *schema.Type) mapping {
 		s := connect.Named(connect.Struct, "io.debezium.data.VariableScaleDecimal")
 		s.Doc = "Variable scaled decimal"
 		s.Fields = []connect.Field{{Name: "scale", Schema: connect.Of(connect.Int32)}, {Name: "value", Schema: connect.Of(connect.Bytes)}}
-		return mapping{schema: s, convert: variableScale, fallback: schema.Array([]schema.Value{schema.Int(0), schema.Decimal(0)})}
+		return mapping{schema: s, convert: f.finite(variableScale), fallback: schema.Array([]schema.Value{schema.Int(0), schema.Decimal(0)})}
 	}
 	if scale < 0 { // multiples of a power of ten
 		precision, scale = precision-scale, 0
 	}
 	s := connect.Named(connect.Bytes, connect.DecimalName, paramInt(connect.ParamScale, scale), paramInt(connect.ParamPrecision, precision))
-	return mapping{schema: s, convert: decimal(scale), fallback: schema.Decimal(0)}
+	return mapping{schema: s, convert: f.finite(decimal(scale)), fallback: schema.Decimal(0)}
+}
+
+// finite makes what is no number null where that is asked for.
+func (f *Format) finite(convert converter) converter {
+	if !f.cfg.NonFiniteNull {
+		return convert
+	}
+	return func(a *arena, v *schema.Value) (schema.Value, error) {
+		out, err := convert(a, v)
+		if errors.Is(err, errNaN) {
+			return schema.Null(), nil
+		}
+		return out, err
+	}
 }
 
 // numericText leaves the digits and names what is none as Java's enum does.
