@@ -58,13 +58,19 @@ func (g *given) Close(context.Context) error               { return nil }
 // Every transaction has its end, an empty one too, after its changes and with the right count, however it is cut into
 // chunks and batches: shared with others, outgrowing a shared chunk, or in parts. A heartbeat has none.
 func TestEndsOfTransactions(t *testing.T) {
-	change := connectors.Change{After: schema.Row{schema.Bytes(make([]byte, 100))}}
+	change := func(size int) connectors.Change {
+		return connectors.Change{After: schema.Row{schema.Bytes(make([]byte, size))}}
+	}
 	var batches []connectors.Batch
 	var want []string
 	add := func(id uint64, last bool, n int) {
-		batches = append(batches, connectors.Batch{Tx: connectors.Transaction{ID: id}, Changes: slices.Repeat([]connectors.Change{change}, n), Last: last, Boundary: sourcetest.Boundary(len(batches) + 1)})
+		size := 100
+		if n == 10 { // it looks as if it would fit
+			size = 3000
+		}
+		batches = append(batches, connectors.Batch{Tx: connectors.Transaction{ID: id}, Changes: slices.Repeat([]connectors.Change{change(size)}, n), Last: last, Boundary: sourcetest.Boundary(len(batches) + 1)})
 	}
-	for id, parts := range [][]int{{1}, {0}, {3}, {40}, {5, 7, 0}, {2}, {300, 300}, {0}, {1}} {
+	for id, parts := range [][]int{{1}, {0}, {3}, {40}, {5, 7, 0}, {1}, {10}, {2}, {300, 300}, {0}, {1}} {
 		total := 0
 		for i, n := range parts {
 			add(uint64(id+1), i == len(parts)-1, n)
@@ -98,7 +104,7 @@ func TestEndsOfTransactions(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Equal(got, want) || changes != 659 {
+	if !slices.Equal(got, want) || changes != 670 {
 		t.Errorf("%d changes, ends %q, want %q", changes, got, want)
 	}
 }
