@@ -53,7 +53,7 @@ func (i *Incarnation) take() (id int64, epoch int16, ok bool) {
 // superseded returns an error of class fenced where another worker took the transactional id since our last producer was
 // closed. What cannot be asked does not stop a start.
 func (s *Sink) superseded(ctx context.Context) error {
-	if s.cfg.Before == nil || s.cfg.Mode != Transactional {
+	if s.cfg.Before == nil {
 		return nil
 	}
 	id, epoch, ok := s.cfg.Before.take()

@@ -102,6 +102,9 @@ func New(cfg Config) (*Sink, error) {
 	if _, err := compression(cfg.Compression); err != nil {
 		return nil, connectors.Refuse(err)
 	}
+	if cfg.Mode == Idempotent {
+		cfg.Before = nil // nobody fences
+	}
 	if cfg.MaxRequestSize == 0 {
 		cfg.MaxRequestSize = defaultRequestSize
 	}

@@ -224,7 +224,7 @@ func creationError(topic string, g group, responses kadm.CreateTopicResponses, e
 // checkName is Kafka's own rule.
 func checkName(topic string) error {
 	if topic == "" || topic == "." || topic == ".." || len(topic) > 249 {
-		return fmt.Errorf("%q is not a valid topic name; it needs 1 to 249 characters and cannot be . or ..", topic)
+		return fmt.Errorf("%q is not a valid topic name; it needs 1 to 249 characters, and neither . nor .. is one", topic)
 	}
 	for _, c := range []byte(topic) {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-' {
