@@ -33,6 +33,7 @@ type assembler struct {
 	decoder   pgoutput.Decoder
 	describer describer
 	rules     rules
+	reselect  bool // values that the log did not carry are read from the table
 	relations map[uint32]*relation
 	last      *relation // the relation of the last row, most often that of the next
 	lastID    uint32
@@ -53,9 +54,10 @@ type assembler struct {
 	previous  uint64 // end of the transaction before it
 	published int64  // captured changes of the transaction
 
-	changes []connectors.Change
-	rows    slab
-	arena   values.Arena
+	changes    []connectors.Change
+	incomplete []incomplete
+	rows       slab
+	arena      values.Arena
 }
 
 func newAssembler(d describer, after pgoutput.LSN, xid uint64) *assembler {
@@ -64,7 +66,7 @@ func newAssembler(d describer, after pgoutput.LSN, xid uint64) *assembler {
 
 // reset takes back the changes handed out.
 func (a *assembler) reset() {
-	a.changes = a.changes[:0]
+	a.changes, a.incomplete = a.changes[:0], a.incomplete[:0]
 	a.rows.reset()
 	a.arena.Reset()
 }

@@ -41,6 +41,8 @@ const (
 	propMessageInclude  = "message.prefix.include.list"
 	propMessageExclude  = "message.prefix.exclude.list"
 	propSkipped         = "skipped.operations"
+	propUnavailable     = "unavailable.value.handling"
+	propMaxMessage      = "log.message.max.bytes"
 	propHeartbeat       = "heartbeat.interval.ms"
 	propHeartbeatAction = "heartbeat.action.query"
 	propStatusInterval  = "status.update.interval.ms"
@@ -86,6 +88,8 @@ func Spec() connectors.Spec {
 		{Name: propMessageInclude, Type: connectors.TypeList, Check: checkPatterns, Doc: "Prefixes of logical messages to publish; all where absent." + list},
 		{Name: propMessageExclude, Type: connectors.TypeList, Check: checkPatterns, Doc: "Prefixes of logical messages not to publish; .* publishes none." + list},
 		{Name: propSkipped, Type: connectors.TypeList, Check: checkOperations, Doc: "Operations not to publish: c, u, d, t (TRUNCATE), separated by commas, or none. Where absent rows are all published and a TRUNCATE of a captured table blocks; where present without t it is published."},
+		{Name: propUnavailable, Type: str, Default: "mark", Allowed: []string{"mark", "reselect"}, Doc: "What becomes of large values that an update left alone and the log does not carry: named in __unavailable, or read from the table by key when the change is read. What is read may be newer than the change: not commit-consistent. The role needs SELECT on the tables."},
+		{Name: propMaxMessage, Type: long, Default: "268435456", Check: checkRange(1<<20, maxMessage), Doc: "Largest message of the log that is taken into memory, in bytes: a change with its old row, or a logical message. A larger one of a captured table blocks."},
 		{Name: propHeartbeat, Type: long, Default: "10000", Check: checkRange(100, 3_600_000), Doc: "How often an idle stream records and acknowledges how far it has read, in milliseconds."},
 		{Name: propHeartbeatAction, Type: str, Doc: "SQL to run at every heartbeat; none where absent, and none is needed."},
 		{Name: propStatusInterval, Type: long, Default: "10000", Check: checkRange(100, 3_600_000), Doc: "Longest time between status updates to the server, in milliseconds; a third of wal_sender_timeout where that is less."},
@@ -150,6 +154,8 @@ type settings struct {
 	publication catalog.PublicationConfig
 	filter      *filter
 	rules       rules
+	reselect    bool
+	maxMessage  int // largest message of the log, in bytes
 	values      values.Options
 	newLabels   bool // labels of enums that the catalogue does not have are published
 	heartbeat   time.Duration
@@ -185,7 +191,7 @@ func newSettings(cfg connectors.Config) (settings, error) {
 			Name: cfg.String(propPublication), Mode: catalog.PublicationMode(strings.ToLower(cfg.String(propAutocreate))),
 			ViaPartitionRoot: cfg.Bool(propViaRoot),
 		},
-		filter: f, rules: r, values: valueOptions(cfg), newLabels: strings.EqualFold(cfg.String(propUnknownLabels), "accept"),
+		filter: f, rules: r, maxMessage: int(cfg.Int(propMaxMessage)), reselect: strings.EqualFold(cfg.String(propUnavailable), "reselect"), values: values.Options{Decimal: values.DecimalMode(strings.ToLower(cfg.String(propDecimal)))},
 		heartbeat: cfg.Millis(propHeartbeat), action: cfg.String(propHeartbeatAction), status: cfg.Millis(propStatusInterval),
 	}, nil
 }

@@ -41,6 +41,9 @@ func Describe(ctx context.Context, cfg connectors.Config) ([]connectors.Fact, er
 		{Name: "server", Value: fmt.Sprintf("PostgreSQL %s, database %s, system id %s", server.VersionText, server.Database, server.SystemID)},
 		{Name: "server WAL", Value: server.WALFlush.String()},
 	}
+	if set.reselect {
+		facts = append(facts, connectors.Fact{Name: "unavailable values", Value: "read from the table when the change is read (" + propUnavailable + "=reselect): not commit-consistent, a value may be newer than its change"})
+	}
 	if server.InRecovery {
 		facts = append(facts, connectors.Fact{Name: "server state", Value: "standby in recovery"})
 	}

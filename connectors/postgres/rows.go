@@ -85,7 +85,11 @@ func (a *assembler) update(m *pgoutput.Update) error {
 				return err
 			}
 		}
-		return a.add(connectors.Change{Op: connectors.OpUpdate, Table: rel.table, Seq: seq, Before: before, After: after}, after)
+		if err := a.add(connectors.Change{Op: connectors.OpUpdate, Table: rel.table, Seq: seq, Before: before, After: after}, after); err != nil {
+			return err
+		}
+		a.noteIncomplete(rel, m)
+		return nil
 	}
 	if old == nil {
 		return a.block(fmt.Errorf("table %s: update of a table without a key: %w", rel.name, errNoOldTuple))
@@ -97,7 +101,14 @@ func (a *assembler) update(m *pgoutput.Update) error {
 	if err := a.add(connectors.Change{Op: connectors.OpDelete, Table: rel.table, Seq: seq, Before: before, NewKey: after}, before); err != nil {
 		return err
 	}
-	return a.add(connectors.Change{Op: connectors.OpCreate, Table: rel.table, Seq: seq + 1, After: after, OldKey: before}, after)
+	if a.rules.skips(connectors.OpCreate) {
+		return nil
+	}
+	if err := a.add(connectors.Change{Op: connectors.OpCreate, Table: rel.table, Seq: seq + 1, After: after, OldKey: before}, after); err != nil {
+		return err
+	}
+	a.noteIncomplete(rel, m)
+	return nil
 }
 
 func (a *assembler) delete(m *pgoutput.Delete) error {

@@ -73,6 +73,7 @@ func newStream(o *opening, conn net.Conn, plans *planner, look *live) *stream {
 	}
 	look.run = s.sentinel.do
 	s.asm.rules = o.set.rules
+	s.wire.limit, s.asm.reselect = o.set.maxMessage, o.set.reselect
 	s.asm.highest = pos.HighestXID
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
@@ -224,7 +225,7 @@ func (s *stream) batch(ctx context.Context) (connectors.Batch, error) {
 				return connectors.Batch{}, connectors.Block(err)
 			}
 			if !room {
-				return s.part(), nil
+				return s.handOut(ctx, s.part())
 			}
 			if err := s.read(ctx); err != nil {
 				return connectors.Batch{}, err
@@ -239,7 +240,7 @@ func (s *stream) batch(ctx context.Context) (connectors.Batch, error) {
 		case idle:
 			return s.idle(), nil
 		case result == stepCommit:
-			return s.committed(), nil
+			return s.handOut(ctx, s.committed())
 		case result == stepEmpty && s.opts.EachTransaction && a.tx.ID != 0:
 			return s.boundary(a.tx, false), nil
 		case result == stepEmpty:
@@ -247,8 +248,8 @@ func (s *stream) batch(ctx context.Context) (connectors.Batch, error) {
 			if merged++; merged >= maxMerged {
 				return s.boundary(empty, true), nil
 			}
-		case len(a.changes) >= s.opts.MaxBatchChanges || (len(a.changes) > 0 && bytes >= s.opts.MaxBatchBytes):
-			return s.part(), nil
+		case len(a.changes) >= s.opts.MaxBatchChanges || len(a.incomplete) >= maxReselect || (len(a.changes) > 0 && bytes >= s.opts.MaxBatchBytes):
+			return s.handOut(ctx, s.part())
 		}
 	}
 }
