@@ -70,7 +70,7 @@ func TestEndsOfTransactions(t *testing.T) {
 		}
 		batches = append(batches, connectors.Batch{Tx: connectors.Transaction{ID: id}, Changes: slices.Repeat([]connectors.Change{change(size)}, n), Last: last, Boundary: sourcetest.Boundary(len(batches) + 1)})
 	}
-	for id, parts := range [][]int{{1}, {0}, {3}, {40}, {5, 7, 0}, {1}, {10}, {2}, {300, 300}, {0}, {1}} {
+	for id, parts := range [][]int{{1}, {10}, {1}, {0}, {3}, {40}, {5, 7, 0}, {2}, {300, 300}, {0}, {1}} {
 		total := 0
 		for i, n := range parts {
 			add(uint64(id+1), i == len(parts)-1, n)
