@@ -191,7 +191,7 @@ func newSettings(cfg connectors.Config) (settings, error) {
 			Name: cfg.String(propPublication), Mode: catalog.PublicationMode(strings.ToLower(cfg.String(propAutocreate))),
 			ViaPartitionRoot: cfg.Bool(propViaRoot),
 		},
-		filter: f, rules: r, maxMessage: int(cfg.Int(propMaxMessage)), reselect: strings.EqualFold(cfg.String(propUnavailable), "reselect"), values: values.Options{Decimal: values.DecimalMode(strings.ToLower(cfg.String(propDecimal)))},
+		filter: f, rules: r, maxMessage: int(cfg.Int(propMaxMessage)), reselect: strings.EqualFold(cfg.String(propUnavailable), "reselect"), values: valueOptions(cfg), newLabels: strings.EqualFold(cfg.String(propUnknownLabels), "accept"),
 		heartbeat: cfg.Millis(propHeartbeat), action: cfg.String(propHeartbeatAction), status: cfg.Millis(propStatusInterval),
 	}, nil
 }

@@ -214,7 +214,13 @@ func (s *stream) batch(ctx context.Context) (connectors.Batch, error) {
 	for {
 		kind, body, ok, err := s.wire.frame()
 		if err != nil {
-			return connectors.Batch{}, connectors.Block(err)
+			goesOn, err := s.oversized(err)
+			if err != nil {
+				return connectors.Batch{}, err
+			}
+			if goesOn {
+				continue
+			}
 		}
 		if !ok {
 			if merged > 0 && len(a.changes) == 0 {
