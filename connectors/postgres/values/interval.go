@@ -77,7 +77,8 @@ func decodeIntervalISO(a *Arena, b []byte) (schema.Value, error) {
 	}
 	out = strconv.AppendInt(out, rest/microsPerSecond, 10)
 	if f := rest % microsPerSecond; f != 0 {
-		digits := strconv.AppendInt(nil, microsPerSecond+f, 10) // 1ffffff
+		var room [8]byte
+		digits := strconv.AppendInt(room[:0], microsPerSecond+f, 10) // 1ffffff
 		for digits[len(digits)-1] == '0' {
 			digits = digits[:len(digits)-1]
 		}
