@@ -27,6 +27,8 @@ type Options struct {
 	// EachTransaction hands out every transaction, those with nothing captured too, for a format that publishes
 	// their ends. Else they are merged.
 	EachTransaction bool
+	// TextValues hands out values for a format that maps types itself; see values.Options.Text.
+	TextValues bool
 }
 
 // Source streams one database from its slot. It implements connectors.Source; after Close it may
@@ -60,6 +62,7 @@ func New(cfg connectors.Config, opts Options) (*Source, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
+	set.values.Text = opts.TextValues
 	return &Source{set: set, opts: opts}, nil
 }
 

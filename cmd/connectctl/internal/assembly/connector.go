@@ -37,7 +37,8 @@ func engines() []engine {
 		classes: []string{"postgres", "postgresql", "PostgresConnector", "io.debezium.connector.postgresql.PostgresConnector"},
 		spec:    postgres.Spec(),
 		source: func(cfg connectors.Config, who identity, log *slog.Logger, report connectors.Reporter) (connectors.Source, error) {
-			return postgres.New(cfg, postgres.Options{Server: who.server, Group: who.group, Connector: who.connector, Report: report, Log: log})
+			return postgres.New(cfg, postgres.Options{Server: who.server, Group: who.group, Connector: who.connector, Report: report, Log: log,
+				TextValues: strings.EqualFold(cfg.String("format"), FormatDebezium), EachTransaction: cfg.Bool("provide.transaction.metadata")})
 		},
 		check:    postgres.Check,
 		tables:   postgres.Tables,
@@ -128,6 +129,7 @@ func parseConnector(w *Worker, path string, raw map[string]string) (*Connector, 
 	if !cfg.Bool("tombstones.on.delete") && !cfg.Bool("deletes.on.delete") {
 		problems = append(problems, connectors.Problem{Property: "deletes.on.delete", Message: "is off like tombstones.on.delete; a delete needs one of them; set one to true"})
 	}
+	problems = append(problems, checkFormat(cfg)...)
 	if len(problems) == 0 {
 		problems = c.unusable()
 	}

@@ -29,7 +29,7 @@ type parts struct {
 	admin    []kgo.Opt
 	consume  []kgo.Opt
 	topics   *sink.Topics
-	registry *registry.Client
+	registry *registry.Client // nil where both converters are JSON
 	store    *kafkastore.Store
 	before   sink.Incarnation
 	report   connectors.Reporter
@@ -51,15 +51,17 @@ func (c *Connector) open(log *slog.Logger, report connectors.Reporter) (*parts, 
 			return nil, connectors.Refuse(err)
 		}
 	}
-	if p.registry, err = registryClient(c.worker.Config, c.Config); err != nil {
-		return nil, connectors.Refuse(err)
+	if c.needsRegistry() {
+		if p.registry, err = registryClient(c.worker.Config, c.Config); err != nil {
+			return nil, connectors.Refuse(err)
+		}
 	}
 	creation := c.creation
 	if !c.worker.Config.Bool("topic.creation.enable") {
 		creation = sink.Creation{}
 	}
 	if p.topics, err = sink.NewTopics(sink.TopicsConfig{Opts: p.admin, Creation: creation}); err != nil {
-		p.registry.Close()
+		p.closeRegistry()
 		return nil, err
 	}
 	p.store = kafkastore.New(kafkastore.Config{
@@ -75,7 +77,13 @@ func (c *Connector) open(log *slog.Logger, report connectors.Reporter) (*parts, 
 
 func (p *parts) close() {
 	p.topics.Close()
-	p.registry.Close()
+	p.closeRegistry()
+}
+
+func (p *parts) closeRegistry() {
+	if p.registry != nil {
+		p.registry.Close()
+	}
 }
 
 // kafkaProperties are the worker's for a use, overridden by the connector's.
@@ -179,13 +187,10 @@ func (p *parts) replication() int16 {
 }
 
 func (p *parts) encoder() (*encode.Encoder, error) {
-	cfg := p.c.Config
-	return encode.New(encode.Config{
-		Prefix: cfg.String("topic.prefix"), Server: cfg.String("topic.prefix"), Overrides: p.c.naming,
-		Tombstones: cfg.Bool("tombstones.on.delete"), Deletes: cfg.Bool("deletes.on.delete"),
-		MetadataPrefix: cfg.String("metadata.field.prefix"),
-		Registry:       p.registry, Topics: p.topics, MaxRequestSize: int(cfg.Int("max.request.size")),
-	})
+	if p.registry == nil {
+		return p.c.encoder(nobody{}, p.topics)
+	}
+	return p.c.encoder(p.registry, p.topics)
 }
 
 // Run streams until the context ends or an error stops the connector for good.

@@ -28,6 +28,8 @@ func WorkerSpec() connectors.Spec {
 	spec = append(spec, registrySpec("", true)...)
 	spec = append(spec, registrySpec("key.converter.", false)...)
 	spec = append(spec, registrySpec("value.converter.", false)...)
+	spec = append(spec, converterSpec("key.converter", true)...)
+	spec = append(spec, converterSpec("value.converter", true)...)
 	return append(spec,
 		connectors.Property{Name: "group.id", Type: connectors.TypeString, Default: "tidemark-standalone", Check: oneWord, Doc: "Names this worker group; the first part of every transactional.id."},
 		connectors.Property{Name: "offset.storage.topic", Type: connectors.TypeString, Default: "tidemark-offsets", Check: topicName, Doc: "Compacted topic that holds the offsets of all connectors."},
@@ -35,8 +37,6 @@ func WorkerSpec() connectors.Spec {
 		connectors.Property{Name: "offset.storage.replication.factor", Type: connectors.TypeInt, Default: "-1", Check: between(-1, 100), Doc: "Replication factor of the offsets topic where it has to be created; -1 is the broker's default."},
 		connectors.Property{Name: "topic.creation.enable", Type: connectors.TypeBoolean, Default: "true", Doc: "Whether connectors may create topics."},
 		connectors.Property{Name: "exactly.once.source.support", Type: connectors.TypeString, Default: "enabled", Allowed: []string{"enabled"}, Doc: "Always enabled; a connector's delivery.mode=idempotent is for brokers without transactions."},
-		connectors.Property{Name: "key.converter", Type: connectors.TypeClass, Default: "avro", Allowed: avroConverters, Doc: "Avro in Confluent's wire format."},
-		connectors.Property{Name: "value.converter", Type: connectors.TypeClass, Default: "avro", Allowed: avroConverters, Doc: "Avro in Confluent's wire format."},
 		connectors.Property{Name: "plugin.path", Type: connectors.TypeString, Doc: "Ignored: connectors are built in."},
 		connectors.Property{Name: "offset.flush.interval.ms", Type: connectors.TypeLong, Doc: "Ignored: offsets commit with their records."},
 		connectors.Property{Name: "config.storage.topic", Type: connectors.TypeString, Doc: "Ignored by a standalone worker."},
@@ -83,10 +83,11 @@ func commonSpec() connectors.Spec {
 		{Name: "topic.naming.overrides", Type: connectors.TypeList, Doc: "Topics of single tables: schema.table:topic, separated by commas."},
 		{Name: "metadata.field.prefix", Type: connectors.TypeString, Default: "__", Check: fieldPrefix, Doc: "Prefix of the metadata fields of a value, where a column has such a name."},
 		{Name: "retry.backoff.max.ms", Type: connectors.TypeLong, Default: "30000", Check: between(100, 3_600_000), Doc: "Longest wait before a new attempt after an error that may pass, in milliseconds."},
-		{Name: "key.converter", Type: connectors.TypeClass, Default: "avro", Allowed: avroConverters, Doc: "Avro in Confluent's wire format."},
-		{Name: "value.converter", Type: connectors.TypeClass, Default: "avro", Allowed: avroConverters, Doc: "Avro in Confluent's wire format."},
 		{Name: "topic.creation.*", Type: connectors.TypeString, Doc: "Connect's groups of topic settings (KIP-158)."},
 	}
+	spec = append(spec, formatSpec()...)
+	spec = append(spec, converterSpec("key.converter", false)...)
+	spec = append(spec, converterSpec("value.converter", false)...)
 	spec = append(spec, kafkaconf.PrefixedSpec("producer.override.", "consumer.override.", "admin.override.")...)
 	spec = append(spec, registrySpec("key.converter.", false)...)
 	return append(spec, registrySpec("value.converter.", false)...)

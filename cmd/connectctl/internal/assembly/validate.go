@@ -16,7 +16,7 @@ import (
 )
 
 // Validate checks a connector file, its database, and, where a worker is given, Kafka and the schema
-// registry, and returns every problem. The error is a file that cannot be read.
+// registry, and returns every problem, warnings among them. The error is a file that cannot be read.
 func Validate(ctx context.Context, w *Worker, path string) ([]connectors.Problem, error) {
 	c, problems, err := loadConnector(w, path)
 	if err != nil {
@@ -52,10 +52,7 @@ func (c *Connector) checkTables(ctx context.Context) (problems []connectors.Prob
 	if err != nil {
 		return nil
 	}
-	enc, err := encode.New(encode.Config{
-		Prefix: c.Config.String("topic.prefix"), Overrides: c.naming, MetadataPrefix: c.Config.String("metadata.field.prefix"),
-		Tombstones: true, Registry: nobody{}, Topics: nobody{},
-	})
+	enc, err := c.encoder(nobody{}, nobody{})
 	if err != nil {
 		return append(problems, connectors.Problem{Message: err.Error()})
 	}
@@ -81,6 +78,9 @@ func (c *Connector) checkTables(ctx context.Context) (problems []connectors.Prob
 	for i, t := range tables {
 		if err := encode.CheckKeyless(t, names[i], policies[names[i]]); err != nil {
 			problems = append(problems, connectors.Problem{Message: err.Error()})
+		}
+		if w := encode.CheckUnavailable(t, names[i], policies[names[i]]); w != "" && !strings.EqualFold(c.Config.String("unavailable.value.handling"), "reselect") {
+			problems = append(problems, connectors.Problem{Message: w, Warning: true})
 		}
 	}
 	return append(problems, found...)
@@ -126,8 +126,10 @@ func (c *Connector) checkKafka(ctx context.Context) (problems []connectors.Probl
 		return problems
 	}
 	defer p.close()
-	if err := p.registry.Check(ctx); err != nil {
-		add(fmt.Errorf("schema registry: %w", err))
+	if p.registry != nil {
+		if err := p.registry.Check(ctx); err != nil {
+			add(fmt.Errorf("schema registry: %w", err))
+		}
 	}
 	if err := kafkaconf.Reach(ctx, p.produce); err != nil {
 		add(err)
@@ -136,7 +138,7 @@ func (c *Connector) checkKafka(ctx context.Context) (problems []connectors.Probl
 	warnings, err := p.store.Check(ctx)
 	add(err)
 	for _, w := range warnings {
-		add(errors.New(w))
+		problems = append(problems, connectors.Problem{Message: w, Warning: true})
 	}
 	return problems
 }
