@@ -21,6 +21,7 @@ type committer struct {
 	lastCommit time.Time
 	lastSize   int  // records of the last commit
 	progress   bool // something was committed
+	alone      int  // source transactions still to be committed one by one
 }
 
 // group is the open Kafka transaction.
@@ -151,6 +152,10 @@ func (c *committer) write(ctx context.Context, run []item) (committed bool, err 
 		}
 	}
 	last := run[len(run)-1]
+	if c.alone > 0 && last.end {
+		c.alone -= g.stats.Transactions
+		return true, c.commit(ctx)
+	}
 	if last.huge && last.end || !g.huge && (g.stats.Records >= c.cfg.GroupRecords || g.stats.Bytes >= c.cfg.GroupBytes) {
 		return true, c.commit(ctx)
 	}

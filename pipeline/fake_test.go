@@ -50,6 +50,7 @@ type broker struct {
 	problems []string
 	aborts   int
 	acks     []int64
+	refuse   string // a commit with a record that holds this is refused
 }
 
 type commit struct {
@@ -195,6 +196,11 @@ func (s *sink) Commit(ctx context.Context, entries ...offsets.Entry) error {
 	}
 	for len(s.kept) > 0 {
 		s.flush()
+	}
+	for _, r := range s.open {
+		if s.b.refuse != "" && strings.Contains(r, s.b.refuse) {
+			return connectors.Block(errors.New("the broker refuses a record"))
+		}
 	}
 	s.b.commit(s, append(s.entries, entries...))
 	s.open, s.gens, s.entries = nil, nil, nil

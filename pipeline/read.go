@@ -25,6 +25,7 @@ type reader struct {
 	start  mark   // where the transaction begins in a shared cur
 	held   []item // full chunks of the transaction
 	bytes  int    // their sizes
+	alone  int    // source transactions that share no chunk
 }
 
 // run reads until an error, which is never nil. Nothing of an incomplete transaction is left behind, a huge one's parts aside.
@@ -186,6 +187,10 @@ func (r *reader) finish(b *connectors.Batch) {
 	last := &r.held[len(r.held)-1]
 	last.end, last.boundary, last.sourceTime = true, b.Boundary, b.Tx.CommitTime
 	last.txs++
+	if r.alone > 0 {
+		r.alone--
+		last.full = true
+	}
 	r.q.push(r.held...)
 	r.reset()
 }

@@ -38,6 +38,9 @@ func Run(ctx context.Context, cfg Config) error {
 			r.report("STOPPED", "")
 			return nil
 		}
+		if r.singly(err) {
+			continue
+		}
 		if err = r.timedOut(err); connectors.ClassOf(err) != connectors.ClassWait {
 			r.report(map[connectors.Class]string{
 				connectors.ClassBlock: "BLOCKED", connectors.ClassRefused: "STOPPED", connectors.ClassFenced: "FENCED",
@@ -55,11 +58,25 @@ type runner struct {
 	attempt  int  // starts without progress
 	expired  bool // the last start ended with a transaction timed out
 	progress bool // the last start committed something
+	group    int  // source transactions in the Kafka transaction that was open when the last start ended
+	alone    int  // source transactions that the next start commits one by one
 	peak     int  // highest memory use of the pool, in bytes
 }
 
 func (r *runner) report(name, reason string) {
 	r.cfg.Report(connectors.State{Name: name, Reason: reason})
+}
+
+// singly tells that Kafka refused a record of a Kafka transaction that holds other source transactions too: the next
+// start commits as many one by one, so that those before the refused one are published before it blocks.
+func (r *runner) singly(err error) bool {
+	r.alone = 0
+	if connectors.ClassOf(err) != connectors.ClassBlock || r.group < 2 {
+		return false
+	}
+	r.alone = r.group
+	r.report("WAITING", fmt.Sprintf("one of %d source transactions was refused, they are published one by one: %v", r.group, err))
+	return true
 }
 
 // timedOut turns the second timeout in a row without progress into a block: what cannot finish in time must not be tried for ever.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -143,6 +144,32 @@ func TestEncoderBlockInASharedChunkKeepsWhatIsComplete(t *testing.T) {
 			t.Errorf("stored %d, %d records", b.stored, len(b.visible))
 		}
 	})
+}
+
+// Kafka refuses a record of a group, which the encoder could not foresee: what is before it is published all the same.
+func TestRefusedRecordBlocksOnlyItsTransaction(t *testing.T) {
+	for name, txs := range map[string][]sourcetest.Tx{
+		"first of a group":  {tx(1, "a"), tx(2, "bad"), tx(1, "c"), tx(1, "d")},
+		"middle of a group": {tx(1, "a"), tx(1, "b"), tx(1, "c"), tx(2, "bad"), tx(1, "d")},
+		"last of a group":   {tx(1, "a"), tx(300, "b"), tx(1, "c"), tx(2, "bad")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBroker()
+				b.delay, b.refuse = 50*time.Millisecond, "bad"
+				b.append(txs...)
+				bad := int64(slices.IndexFunc(txs, func(x sourcetest.Tx) bool { return strings.HasPrefix(string(x.Changes[0].After[1].Bytes), "bad") }))
+				r := start(t, b, b.config(&encoder{}, nil))
+				if err := <-r.result; connectors.ClassOf(err) != connectors.ClassBlock {
+					t.Errorf("Run: %v", err)
+				}
+				r.end0()
+				if !b.storedIs(bad)() || len(b.visible) != b.ends[bad] {
+					t.Errorf("stored %d, want %d; %d records\n%s", b.stored, bad, len(b.visible), &r.states)
+				}
+			})
+		})
+	}
 }
 
 // A transaction far beyond the budget passes in one Kafka transaction, and the memory stays within it.

@@ -13,7 +13,7 @@ import (
 
 // once makes one start and streams until something ends it. The error is nil only when the context ended.
 func (r *runner) once(ctx context.Context) (err error) {
-	r.progress = false
+	r.progress, r.group = false, 0
 	cfg := r.cfg
 	sink, err := cfg.NewSink()
 	if err != nil {
@@ -46,14 +46,14 @@ func (r *runner) once(ctx context.Context) (err error) {
 	if err := cfg.Encoder.Prepare(ctx, gen.Number, opened.Tables, stored); err != nil {
 		return fmt.Errorf("prepare topics and schemas: %w", err)
 	}
-	c := &committer{cfg: cfg, source: source, sink: sink, q: newQueue()}
+	c := &committer{cfg: cfg, source: source, sink: sink, q: newQueue(), alone: r.alone}
 	work, cancel := outlive(ctx, cfg.StopTimeout)
 	defer cancel()
 	r.report("RUNNING", "")
 	if err = c.begin(work, gen, begins, stored, opened); err == nil {
 		err = r.stream(ctx, work, c)
 	}
-	r.progress = c.progress
+	r.progress, r.group = c.progress, c.group.stats.Transactions
 	return err
 }
 
@@ -95,6 +95,7 @@ func (r *runner) stream(ctx, work context.Context, c *committer) error {
 		source: c.source, enc: r.cfg.Encoder, q: c.q, pool: pool,
 		limit: r.cfg.ChunkBytes - r.cfg.ChunkBytes/8, // a chunk is full once it is beyond: room for the record that crosses
 		hold:  r.cfg.MemoryBudget / 2,
+		alone: c.alone,
 	}
 	if ends, ok := r.cfg.Encoder.(TransactionEncoder); ok && ends.PublishesTransactions() {
 		rd.ends = ends
