@@ -40,13 +40,18 @@ type Spec []Property
 type Problem struct {
 	Property string // empty where it is not about one property
 	Message  string
+	Warning  bool // worth knowing, but nothing is refused for it
 }
 
 func (p Problem) String() string {
-	if p.Property == "" {
-		return p.Message
+	text := p.Message
+	if p.Property != "" {
+		text = p.Property + ": " + text
 	}
-	return p.Property + ": " + p.Message
+	if p.Warning {
+		text = "warning: " + text
+	}
+	return text
 }
 
 // Config is a checked flat configuration with defaults applied.
@@ -63,7 +68,7 @@ func (s Spec) Parse(raw map[string]string) (Config, []Problem) {
 		v, ok := raw[p.Name]
 		if !ok || (strings.TrimSpace(v) == "" && p.Required) {
 			if p.Required {
-				problems = append(problems, Problem{p.Name, "is missing; " + p.Doc})
+				problems = append(problems, Problem{Property: p.Name, Message: "is missing; " + p.Doc})
 			}
 			if !strings.HasSuffix(p.Name, ".*") {
 				cfg.values[p.Name] = p.Default
@@ -72,7 +77,7 @@ func (s Spec) Parse(raw map[string]string) (Config, []Problem) {
 		}
 		cfg.values[p.Name], cfg.set[p.Name] = strings.TrimSpace(v), true
 		if err := p.check(cfg.values[p.Name]); err != nil {
-			problems = append(problems, Problem{p.Name, err.Error()})
+			problems = append(problems, Problem{Property: p.Name, Message: err.Error()})
 		}
 	}
 	for name, v := range raw {
@@ -82,7 +87,7 @@ func (s Spec) Parse(raw map[string]string) (Config, []Problem) {
 			}
 			continue
 		}
-		problems = append(problems, Problem{name, s.unknown(name)})
+		problems = append(problems, Problem{Property: name, Message: s.unknown(name)})
 	}
 	sort.SliceStable(problems, func(i, j int) bool { return problems[i].Property < problems[j].Property })
 	return cfg, problems

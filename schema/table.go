@@ -45,8 +45,10 @@ type Type struct {
 type Column struct {
 	Name    string // as in the database, unquoted, UTF-8
 	Type    Type
-	NotNull bool   // declared NOT NULL (or part of the primary key)
-	Default string // the default's expression as the database prints it; empty where there is none
+	NotNull bool // declared NOT NULL (or part of the primary key)
+	// External says that the engine stores large values of the column apart, so that the log may lack those which an update left alone.
+	External bool
+	Default  string // the default's expression as the database prints it; empty where there is none
 }
 
 // Table is one immutable version of a table: what was in force at a change.

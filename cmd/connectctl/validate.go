@@ -33,8 +33,17 @@ everything a start would need. It changes nothing. Prints every problem; exit co
 					return err
 				}
 			}
-			if len(problems) > 0 {
-				return &exitError{exitFailure, fmt.Errorf("%s: %s", args[0], count(len(problems), "problem"))}
+			warnings := 0
+			for _, p := range problems {
+				if p.Warning {
+					warnings++
+				}
+			}
+			if n := len(problems) - warnings; n > 0 {
+				return &exitError{exitFailure, fmt.Errorf("%s: %s", args[0], count(n, "problem"))}
+			}
+			if warnings > 0 {
+				args[0] += ": " + count(warnings, "warning")
 			}
 			checked := "the database, Kafka and the schema registry"
 			if w == nil {

@@ -271,6 +271,7 @@ func (p *planner) columns(ctx context.Context, rel *pgoutput.Relation, now *cata
 		if now != nil {
 			if cat := now.Column(c.Name); cat != nil && cat.TypeOID == c.TypeOID && cat.Typmod == c.TypeModifier {
 				col.Type.Name, col.NotNull, col.Default = cat.TypeName, cat.NotNull, cat.Default
+				col.External = cat.Storage == 'e' || cat.Storage == 'x'
 			}
 		}
 		plan.columns[i].at, plan.columns[i].decode = len(plan.table.Columns), decode

@@ -78,6 +78,22 @@ func (e *Encoder) CheckNames(tables []*schema.Table) (problems []error) {
 	return problems
 }
 
+// CheckUnavailable returns why compaction may lose values of a table, empty where it cannot: an update that left a large value alone is
+// published without it, and the record that has it is compacted away.
+func CheckUnavailable(t *schema.Table, topic, policy string) string {
+	var columns []string
+	for i := range t.Columns {
+		if t.Columns[i].External && !t.IsKey(i) {
+			columns = append(columns, t.Columns[i].Name)
+		}
+	}
+	if t.Identity == "full" || len(t.Key) == 0 || len(columns) == 0 || !strings.Contains(policy, "compact") {
+		return ""
+	}
+	return fmt.Sprintf("topic %s of table %s is compacted, and an update that leaves a large value alone is published without it (columns %s, named in __unavailable): the record that has the value is compacted away; run ALTER TABLE %s REPLICA IDENTITY FULL, set unavailable.value.handling=reselect, or cleanup.policy=delete on the topic",
+		topic, t.QualifiedName(), strings.Join(columns, ", "), t.QualifiedName())
+}
+
 // CheckKeyless returns why a topic with a cleanup.policy cannot take a table's records, nil where it can.
 func CheckKeyless(t *schema.Table, topic, policy string) error {
 	if len(t.Key) > 0 || !strings.Contains(policy, "compact") {

@@ -75,7 +75,7 @@ const columnQuery = `
 SELECT a.attrelid, a.attnum, a.attname::text, a.atttypid, a.atttypmod, format_type(a.atttypid, a.atttypmod),
        a.attnotnull AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conrelid = a.attrelid AND k.contype = 'n'
                                        AND k.conkey[1] = a.attnum AND NOT k.convalidated),
-       a.attgenerated::text,
+       a.attgenerated::text, a.attstorage::text,
        CASE WHEN a.attgenerated = '' THEN coalesce(pg_get_expr(d.adbin, 0), '') ELSE '' END
   FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
  WHERE a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
@@ -88,8 +88,9 @@ func readColumns(ctx context.Context, tx pgx.Tx, oids []uint32, byOID map[uint32
 	}
 	var oid uint32
 	var c Column
-	var generated string
-	_, err = pgx.ForEachRow(rows, []any{&oid, &c.Num, &c.Name, &c.TypeOID, &c.Typmod, &c.TypeName, &c.NotNull, &generated, &c.Default}, func() error {
+	var generated, storage string
+	_, err = pgx.ForEachRow(rows, []any{&oid, &c.Num, &c.Name, &c.TypeOID, &c.Typmod, &c.TypeName, &c.NotNull, &generated, &storage, &c.Default}, func() error {
+		c.Storage = firstByte(storage)
 		c.Generated = firstByte(generated)
 		if t := byOID[oid]; t != nil {
 			t.Columns = append(t.Columns, c)
