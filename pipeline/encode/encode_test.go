@@ -176,6 +176,8 @@ func TestWhatBlocks(t *testing.T) {
 			[]string{`"id"`, "public.orders", "change 0", "0/15D6A30"}},
 		"wrong kind": {nil, connectors.Change{Op: connectors.OpCreate, Table: table, After: schema.Row{schema.Int(1), schema.Int(1), {}, {}, {}}},
 			[]string{`"customer"`, "public.orders"}},
+		"decimal beyond its precision": {nil, connectors.Change{Op: connectors.OpCreate, Table: table, After: schema.Row{schema.Int(1), {}, {}, {}, schema.Decimal(4_711_000_000_000)}},
+			[]string{`"price"`, "numeric(12,2)", "public.orders", "more than 12 digits"}},
 		"too large": {nil, connectors.Change{Op: connectors.OpCreate, Table: table, After: order(1, strings.Repeat("secret", 200_000))},
 			[]string{"public.orders", "shop.public.orders", "1200", "max.request.size", "max.message.bytes"}},
 		"too large for the topic": {func(r rig) {
