@@ -92,7 +92,7 @@ func Spec() connectors.Spec {
 		{Name: propMaxMessage, Type: long, Default: "268435456", Check: checkRange(1<<20, maxMessage), Doc: "Largest message of the log that is taken into memory, in bytes: a change with its old row, or a logical message. A larger one of a captured table blocks."},
 		{Name: propHeartbeat, Type: long, Default: "10000", Check: checkRange(100, 3_600_000), Doc: "How often an idle stream records and acknowledges how far it has read, in milliseconds."},
 		{Name: propHeartbeatAction, Type: str, Doc: "SQL to run at every heartbeat; none where absent, and none is needed."},
-		{Name: propStatusInterval, Type: long, Default: "10000", Check: checkRange(100, 3_600_000), Doc: "Longest time between status updates to the server, in milliseconds; a third of wal_sender_timeout where that is less."},
+		{Name: propStatusInterval, Type: long, Default: "10000", Check: checkRange(100, 10_000), Doc: "Longest time between status updates to the server, in milliseconds; a third of wal_sender_timeout where that is less."},
 		{Name: propSnapshotMode, Type: str, Required: true, Check: checkSnapshotMode, Doc: "Without it " + noSnapshot + "."},
 		{Name: propDecimal, Type: str, Default: "precise", Allowed: []string{"precise", "string", "double"}, Doc: "How numeric and money are published: as Avro decimal, as text, as double."},
 		{Name: propNonFinite, Type: str, Default: "fail", Allowed: []string{"fail", "null"}, Doc: "What becomes of NaN where a decimal would hold the number: the stream blocks, or null is published and counted; null in a key blocks."},
@@ -206,13 +206,14 @@ func valueOptions(cfg connectors.Config) values.Options {
 }
 
 // Check looks at the configuration and at the server and returns every problem at once; it changes nothing.
-func Check(ctx context.Context, cfg connectors.Config) []connectors.Problem {
+// hasOffsets tells that the stream has stored offsets: its slot must then exist.
+func Check(ctx context.Context, cfg connectors.Config, hasOffsets bool) []connectors.Problem {
 	set, err := newSettings(cfg)
 	if err != nil {
 		return []connectors.Problem{{Message: err.Error()}}
 	}
 	return catalog.Check(ctx, catalog.CheckConfig{
-		Conn: set.conn, Slot: set.slot, Failover: set.failover, Publication: set.publication,
+		Conn: set.conn, Slot: set.slot, Failover: set.failover, HasOffsets: hasOffsets, Publication: set.publication,
 		Captured: set.filter.table, Include: set.filter.selectors(), KeyColumns: set.filter.key,
 	})
 }

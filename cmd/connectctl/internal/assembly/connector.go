@@ -20,7 +20,7 @@ type engine struct {
 	classes     []string
 	spec        connectors.Spec
 	source      func(cfg connectors.Config, who identity, log *slog.Logger, report connectors.Reporter) (connectors.Source, error)
-	check       func(ctx context.Context, cfg connectors.Config) []connectors.Problem
+	check       func(ctx context.Context, cfg connectors.Config, hasOffsets bool) []connectors.Problem
 	tables      func(ctx context.Context, cfg connectors.Config) ([]*schema.Table, []connectors.Problem, error)
 	describe    func(ctx context.Context, cfg connectors.Config) ([]connectors.Fact, error)
 	inUse       func(ctx context.Context, cfg connectors.Config) (string, error)
@@ -125,6 +125,9 @@ func parseConnector(w *Worker, path string, raw map[string]string) (*Connector, 
 	var err error
 	if c.naming, err = parseNaming(cfg.List("topic.naming.overrides")); err != nil {
 		problems = append(problems, connectors.Problem{Property: "topic.naming.overrides", Message: err.Error()})
+	}
+	if cfg.IsSet("exactly.once.support") && strings.EqualFold(cfg.String("exactly.once.support"), "required") && strings.EqualFold(cfg.String("delivery.mode"), ModeIdempotent) {
+		problems = append(problems, connectors.Problem{Property: "exactly.once.support", Message: "is required, which delivery.mode=idempotent cannot give; remove one of them"})
 	}
 	if !cfg.Bool("tombstones.on.delete") && !cfg.Bool("deletes.on.delete") {
 		problems = append(problems, connectors.Problem{Property: "deletes.on.delete", Message: "is off like tombstones.on.delete; a delete needs one of them; set one to true"})

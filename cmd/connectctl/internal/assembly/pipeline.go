@@ -164,8 +164,11 @@ func (p *parts) ensureGenerations(ctx context.Context) error {
 	if err == nil {
 		err = resp.Err
 	}
-	if err == nil || errors.Is(err, kerr.TopicAlreadyExists) {
+	if err == nil {
 		return nil
+	}
+	if errors.Is(err, kerr.TopicAlreadyExists) {
+		return checkCompacted(ctx, kadm.NewClient(cl), topic)
 	}
 	if errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed) {
 		listed, lerr := kadm.NewClient(cl).ListTopics(ctx, topic)
@@ -177,6 +180,23 @@ func (p *parts) ensureGenerations(ctx context.Context) error {
 		return kafkastore.Sentence(err, "topic %s cannot be created with replication factor %d; set topic.creation.default.replication.factor to at most the number of brokers", topic, p.replication())
 	}
 	return fmt.Errorf("create topic %s: %w", topic, kafkastore.Explain(err, topic, "CREATE"))
+}
+
+// checkCompacted refuses a topic of activation records that deletes: without them every generation would count.
+// A policy that may not be read passes.
+func checkCompacted(ctx context.Context, adm *kadm.Client, topic string) error {
+	configs, err := adm.DescribeTopicConfigs(ctx, topic)
+	if err != nil {
+		return nil //nolint:nilerr // the right to read settings is not required
+	}
+	for _, rc := range configs {
+		for _, kv := range rc.Configs {
+			if kv.Key == "cleanup.policy" && kv.Value != nil && *kv.Value != "compact" {
+				return connectors.Refuse(fmt.Errorf("topic %s has cleanup.policy=%s, which would delete activation records; set it to compact (kafka-configs.sh --alter --topic %s --add-config cleanup.policy=compact)", topic, *kv.Value, topic))
+			}
+		}
+	}
+	return nil
 }
 
 func (p *parts) replication() int16 {

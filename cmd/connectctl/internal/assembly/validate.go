@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/offsets"
 	"github.com/tidemark-cdc/tidemark/pipeline"
 	"github.com/tidemark-cdc/tidemark/pipeline/encode"
 	"github.com/tidemark-cdc/tidemark/pipeline/kafkaconf"
@@ -27,7 +29,7 @@ func Validate(ctx context.Context, w *Worker, path string) ([]connectors.Problem
 	}
 	var checks []func() []connectors.Problem
 	if !slices.ContainsFunc(problems, func(p connectors.Problem) bool { return strings.HasPrefix(p.Property, "database.") }) {
-		checks = append(checks, func() []connectors.Problem { return c.engine.check(ctx, c.Config) },
+		checks = append(checks, func() []connectors.Problem { return c.engine.check(ctx, c.Config, c.hasOffsets(ctx)) },
 			func() []connectors.Problem { return c.checkTables(ctx) })
 	} // else there is no place to connect to, which was said
 	if w != nil {
@@ -43,6 +45,21 @@ func Validate(ctx context.Context, w *Worker, path string) ([]connectors.Problem
 		problems = append(problems, f...)
 	}
 	return distinct(problems), nil
+}
+
+// hasOffsets tells whether the stream has stored offsets, as far as Kafka can be asked.
+func (c *Connector) hasOffsets(ctx context.Context) bool {
+	if c.worker == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	stored, err := c.Stored(ctx)
+	if err != nil {
+		return false // told by checkKafka
+	}
+	_, ok := offsets.Find(stored, offsets.StreamPartition(c.identity().server))
+	return ok
 }
 
 // checkTables checks what is made of the captured tables: names of topics and fields, and the topics
