@@ -310,6 +310,9 @@ func (o *opening) begin(ctx context.Context) (connectors.Opened, *stream, error)
 func (o *opening) planner(ctx context.Context) (plans *planner, look *live, columns map[uint32][]string, err error) {
 	look = &live{set: catalog.TypeSet{}, run: func(ctx context.Context, f func(context.Context, *pgx.Conn) error) error { return f(ctx, o.sql) }}
 	plans = newPlanner(o.set.conn.Database, o.set.filter, o.set.values, o.pub.Ops, look)
+	if o.opts.Log != nil { // a check has none
+		plans.log = o.opts.Log
+	}
 	plans.stored, plans.viaRoot, plans.acceptLabels = o.states, o.pub.ViaRoot, o.set.newLabels
 	columns = make(map[uint32][]string, len(o.pub.Tables))
 	for _, t := range o.pub.Tables {

@@ -3,7 +3,9 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/connectors/postgres/catalog"
@@ -38,6 +40,7 @@ type planner struct {
 	options  values.Options
 	ops      catalog.Operations
 	lookup   lookup
+	log      *slog.Logger
 	viaRoot  bool                          // the publication publishes partitions as their root
 	stored   map[string]offsets.TableState // by qualified name
 	tables   map[uint32]*known
@@ -51,7 +54,7 @@ type planner struct {
 
 func newPlanner(database string, f *filter, o values.Options, ops catalog.Operations, l lookup) *planner {
 	return &planner{
-		database: database, filter: f, options: o, ops: ops, lookup: l,
+		log: slog.New(slog.DiscardHandler), database: database, filter: f, options: o, ops: ops, lookup: l,
 		stored: map[string]offsets.TableState{}, tables: map[uint32]*known{}, names: map[string]uint32{},
 		labels: map[uint32][]string{},
 	}
@@ -112,12 +115,26 @@ func (p *planner) describe(ctx context.Context, rel *pgoutput.Relation) (*relati
 			}
 		}
 		next.inherit(before, now)
+		p.tell(before, next)
 		p.names[name] = rel.ID
 	}
 	copied := *rel
 	next.wire = &copied
 	p.tables[rel.ID] = next
 	return plan, nil
+}
+
+// tell logs what changed since the version before. The catalogue's at a start may be newer than the log and is none.
+func (p *planner) tell(before, now *known) {
+	if before == nil || before.wire == nil || before.table == nil || before.table == now.table {
+		return
+	}
+	changes := schema.Diff(before.table, now.table)
+	texts := make([]string, len(changes))
+	for i, c := range changes {
+		texts[i] = c.String()
+	}
+	p.log.Info("a table changed in the log", "table", now.table.QualifiedName(), "version", now.table.Version, "changes", strings.Join(texts, "; "))
 }
 
 // inherit numbers the version and keeps the old one where nothing changed.

@@ -1,13 +1,43 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/connectors/postgres/catalog"
 )
+
+// checkCatalogue looks for drift that the log does not show.
+func (s *stream) checkCatalogue(ctx context.Context) error {
+	var tables []*catalog.Table
+	var refs []catalog.TableRef
+	var pub catalog.Publication
+	err := s.sentinel.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		if tables, err = catalog.ReadTables(ctx, conn, s.plans.captured()...); err != nil {
+			return err
+		}
+		if refs, err = catalog.ListTables(ctx, conn, s.plans.viaRoot); err != nil {
+			return err
+		}
+		pub, err = catalog.ReadPublication(ctx, conn, s.set.publication.Name)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("check the catalogue for drift: %w", err)
+	}
+	if s.plans.viaRoot { // the log describes partitions too, but their rows are those of the root
+		tables = slices.DeleteFunc(tables, func(t *catalog.Table) bool { return t.Partition })
+	}
+	if err := s.plans.checkCatalogue(ctx, tables, refs); err != nil {
+		return err
+	}
+	return s.plans.checkPublication(pub, tables)
+}
 
 // published is what the catalogue said of a captured table at the last look: what the server sends of it.
 type published struct {

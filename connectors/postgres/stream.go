@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -302,33 +301,6 @@ func (s *stream) events(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// checkCatalogue looks for drift that the log does not show.
-func (s *stream) checkCatalogue(ctx context.Context) error {
-	var tables []*catalog.Table
-	var refs []catalog.TableRef
-	var pub catalog.Publication
-	err := s.sentinel.do(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		if tables, err = catalog.ReadTables(ctx, conn, s.plans.captured()...); err != nil {
-			return err
-		}
-		if refs, err = catalog.ListTables(ctx, conn, s.plans.viaRoot); err != nil {
-			return err
-		}
-		pub, err = catalog.ReadPublication(ctx, conn, s.set.publication.Name)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("check the catalogue for drift: %w", err)
-	}
-	if s.plans.viaRoot { // the log describes partitions too, but their rows are those of the root
-		tables = slices.DeleteFunc(tables, func(t *catalog.Table) bool { return t.Partition })
-	}
-	if err := s.plans.checkCatalogue(ctx, tables, refs); err != nil {
-		return err
-	}
-	return s.plans.checkPublication(pub, tables)
 }
 
 // frame takes one protocol message. idle tells that a stream at rest has a new boundary.
