@@ -70,7 +70,7 @@ func TestBadInput(t *testing.T) {
 	pg := servers.NewPostgres(t, 18, env.PostgresOptions{Settings: map[string]string{"max_connections": "200"}})
 	for name, test := range map[string]func(*testing.T, *env.Postgres){
 		"mistakes": mistakesTest, "record": recordOverTheLimit, "registry": registryAway, "encoding": asciiDatabase,
-		"slot in use": slotInUse, "fenced": fenced, "younger": publicationYounger, "later": metadataColumnLater, "all at once": allAtOnce,
+		"slot in use": slotInUse, "fenced": fenced, "younger": publicationYounger, "later": metadataColumnLater, "values": badValues, "all at once": allAtOnce,
 		"tail": tail, "verify": verify, "offsets": offsetsCommands, "describe": describe,
 	} {
 		t.Run(name, func(t *testing.T) {
