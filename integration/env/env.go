@@ -84,14 +84,14 @@ func (e *Env) Dir() string { return e.dir }
 // File is the path to give other processes in Variable, so that they join.
 func (e *Env) File() string { return filepath.Join(e.dir, "env.json") }
 
-// Fetch fills the cache with everything Start and the servers may need, so that they need no network afterwards.
+// Fetch fills the cache with everything Start, the servers and the clients may need, so that they need no network afterwards.
 func (e *Env) Fetch(ctx context.Context) error {
 	for _, major := range Majors() {
 		if _, err := e.script(ctx, "setup-postgres.sh", []string{fmt.Sprintf("VERSION=%d", major)}, "fetch"); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{"setup-kafka.sh", "setup-registry.sh"} {
+	for _, name := range []string{"setup-kafka.sh", "setup-registry.sh", "setup-python.sh", "setup-java.sh"} {
 		if _, err := e.script(ctx, name, nil, "fetch"); err != nil {
 			return err
 		}

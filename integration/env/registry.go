@@ -45,6 +45,9 @@ const registryPath = "/apis/ccompat/v7"
 // URL is the API's root, without a slash at the end.
 func (r *Registry) URL() string { return "http://" + r.Addr() + registryPath }
 
+// CoreURL is the root of Apicurio's own API, which its deserializers speak.
+func (r *Registry) CoreURL() string { return "http://" + r.Addr() + "/apis/registry/v3" }
+
 // Addr is the registry's host:port, a proxy's target.
 func (r *Registry) Addr() string { return r.addr(0) }
 

@@ -89,6 +89,12 @@ func or(s, other string) string {
 	return s
 }
 
+// KafkaAddr is the broker's own host:port.
+func (s *Stream) KafkaAddr() string { return s.o.Kafka.Bootstrap() }
+
+// RegistryURL is the registry's own root.
+func (s *Stream) RegistryURL() string { return s.o.Registry.URL() }
+
 // Client is a new Kafka client straight to the broker, closed when the test ends.
 func (s *Stream) Client(opts ...kgo.Opt) *kgo.Client {
 	s.T.Helper()
