@@ -43,7 +43,8 @@ type Meta struct {
 	Tombstone bool
 }
 
-// MetaOf reads the headers. A record without them is not one of ours: ok is false.
+// MetaOf reads the headers. A record without them is not one of ours, one of the transaction topic is
+// of no change: ok is false.
 func MetaOf(r *kgo.Record) (m Meta, ok bool, err error) {
 	var seq, gen, op string
 	for _, h := range r.Headers {
@@ -58,7 +59,7 @@ func MetaOf(r *kgo.Record) (m Meta, ok bool, err error) {
 			op = string(h.Value)
 		}
 	}
-	if m.Pos == "" && seq == "" && gen == "" {
+	if seq == "" && op == "" && (gen == "") == (m.Pos == "") {
 		return m, false, nil
 	}
 	m.Tombstone = r.Value == nil
