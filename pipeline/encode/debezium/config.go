@@ -7,6 +7,7 @@ package debezium
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
@@ -100,17 +101,6 @@ func adjust(mode, name string, dots bool) string {
 }
 
 // avroName reports whether Avro takes a name as it is, dots between its parts allowed.
-func avroName(name string) bool {
-	for _, part := range strings.Split(name, ".") {
-		if part == "" {
-			return false
-		}
-		for i := 0; i < len(part); i++ {
-			c := part[i]
-			if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || i > 0 && c >= '0' && c <= '9') {
-				return false
-			}
-		}
-	}
-	return true
-}
+func avroName(name string) bool { return namePattern.MatchString(name) }
+
+var namePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$`)
