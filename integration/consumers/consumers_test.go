@@ -1,6 +1,8 @@
 package consumers
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,6 +67,7 @@ var work = []string{
 
 // One stream, read by everyone: what each makes of it is the tables.
 func TestOthersRead(t *testing.T) {
+	t.Parallel()
 	s := stream(t, harness.Options{Setup: setup})
 	w := s.Run()
 	s.SQL(work...)
@@ -96,22 +99,36 @@ func TestOthersRead(t *testing.T) {
 		})
 		t.Run("duckdb", func(t *testing.T) {
 			t.Parallel()
-			for _, tab := range tables[:4] {
-				topic := s.Topic("public", tab.name)
-				code, sql, errs := s.Ctl("dedup-view", topic, "--worker", s.WorkerFile, "--dialect", "duckdb", "--table", "loaded", "--view", "current")
-				if code != 0 {
-					t.Fatalf("dedup-view: code %d\n%s", code, errs)
-				}
-				cmd := servers.Python(t, "python/duck.py", kafka, registry, topic)
-				cmd.Stdin = strings.NewReader(sql)
-				var lines []string
-				for _, r := range run(t, cmd) {
-					lines = append(lines, tab.line(r.Value.value))
-				}
-				tab.same(t, s, lines)
-			}
+			current(t, s, tables[:4]) // of moved the view shows null where a key changed over an unchanged large value
 		})
 	})
+}
+
+// current loads tables' topics into DuckDB and compares the views of connectctl.
+func current(t *testing.T, s *harness.Stream, tables []table) {
+	t.Helper()
+	views := map[string]string{}
+	for _, tab := range tables {
+		topic := s.Topic("public", tab.name)
+		code, sql, errs := s.Ctl("dedup-view", topic, "--worker", s.WorkerFile, "--dialect", "duckdb", "--table", "loaded", "--view", "current")
+		if code != 0 {
+			t.Fatalf("dedup-view: code %d\n%s", code, errs)
+		}
+		views[topic] = sql
+	}
+	ask, _ := json.Marshal(views)
+	cmd := servers.Python(t, "python/duck.py", s.KafkaAddr(), s.RegistryURL())
+	cmd.Stdin = bytes.NewReader(ask)
+	got := run(t, cmd)
+	for _, tab := range tables {
+		var lines []string
+		for _, r := range got {
+			if r.Topic == s.Topic("public", tab.name) {
+				lines = append(lines, tab.line(r.Value.value))
+			}
+		}
+		tab.same(t, s, lines)
+	}
 }
 
 // oneEach is one record of each partition.

@@ -44,6 +44,8 @@ func (r runner) Run() int {
 	return r.m.Run()
 }
 
+const soon = 30 * time.Second
+
 // newest is the PostgreSQL version the tests run on: what they look at does not depend on it.
 const newest = 18
 
@@ -153,12 +155,14 @@ func (tab *table) line(value func(column string) any) string {
 	return string(b)
 }
 
-// rows are the table's rows now as lines, sorted.
-func (tab *table) rows(s *harness.Stream) (lines []string) {
+// rows are the table's rows now as lines, sorted; sql has expressions to take in place of columns.
+func (tab *table) rows(s *harness.Stream, sql map[string]string) (lines []string) {
 	s.T.Helper()
 	cells := make([]string, len(tab.columns))
 	for i, c := range tab.columns {
-		c = pgx.Identifier{c}.Sanitize()
+		if c = sql[c]; c == "" {
+			c = pgx.Identifier{tab.columns[i]}.Sanitize()
+		}
 		cells[i] = fmt.Sprintf("CASE WHEN left(pg_typeof(%[1]s)::text, -2) || '[]' = pg_typeof(%[1]s)::text THEN to_jsonb(%[1]s::text::text[]) ELSE to_jsonb(%[1]s::text) END", c)
 	}
 	rows, err := s.Conn.Query(s.Ctx, "SELECT json_build_array("+strings.Join(cells, ",")+")::text FROM "+tab.name)
@@ -184,7 +188,13 @@ func (tab *table) rows(s *harness.Stream) (lines []string) {
 // same compares lines that a consumer made with the table's.
 func (tab *table) same(t *testing.T, s *harness.Stream, got []string) {
 	t.Helper()
-	want := tab.rows(s)
+	tab.sameAs(t, s, got, nil)
+}
+
+// sameAs is same with SQL expressions in place of columns.
+func (tab *table) sameAs(t *testing.T, s *harness.Stream, got []string, sql map[string]string) {
+	t.Helper()
+	want := tab.rows(s, sql)
 	slices.Sort(got)
 	if slices.Equal(got, want) {
 		return

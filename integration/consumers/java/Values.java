@@ -61,6 +61,9 @@ final class Values {
       list.forEach(e -> out.add(e == null ? null : text(e)));
       return out;
     }
+    if (v instanceof GenericRecord r) {
+      return row(r);
+    }
     if (v instanceof BigDecimal d) {
       return d.toPlainString();
     }
