@@ -103,7 +103,10 @@ func (s Spec) knows(name string) bool {
 }
 
 func (s Spec) unknown(name string) string {
-	best, distance := "", len(name)/2+1
+	if says := elsewhere(name); says != "" {
+		return says
+	}
+	best, distance := "", len(name)/3+1
 	for _, p := range s {
 		if d := editDistance(name, p.Name); d < distance {
 			best, distance = p.Name, d
