@@ -116,6 +116,9 @@ func parseConnector(w *Worker, path string, raw map[string]string) (*Connector, 
 		if raw["connector.class"] != "" {
 			return nil, []connectors.Problem{{Property: "connector.class", Message: classErr.Error()}}
 		}
+		if _, ok := raw["bootstrap.servers"]; ok {
+			return nil, []connectors.Problem{{Property: "bootstrap.servers", Message: "this is a worker's file where a connector's is wanted; the worker's file comes first, or after --worker"}}
+		}
 		return nil, onlyKnown(problems)
 	}
 	c := &Connector{Path: path, Config: cfg, worker: w, engine: e}

@@ -60,6 +60,9 @@ func LoadWorkerOver(path string, over map[string]string) (*Worker, error) {
 	maps.Copy(raw, over)
 	maps.Copy(written, over)
 	cfg, problems := WorkerSpec().Parse(raw)
+	if _, ok := raw["connector.class"]; ok {
+		problems = []connectors.Problem{{Property: "connector.class", Message: "this is a connector's file where a worker's is wanted; the worker's file comes first, or after --worker"}}
+	}
 	if len(problems) > 0 {
 		return nil, &ProblemsError{path, redact(problems, raw, written)}
 	}
