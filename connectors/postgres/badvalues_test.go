@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/connectors/postgres/values"
 	"github.com/tidemark-cdc/tidemark/schema"
 )
 
@@ -147,6 +148,41 @@ func TestEnumGrows(t *testing.T) {
 			if got := strings.Join(labels(&columnOf(last, column).Type), ","); got != want {
 				p.Errorf("labels of %s: %s, want %s", column, got, want)
 			}
+		}
+	})
+}
+
+// Two arrays that differ in their bounds alone are two keys of the database, so they must not become one.
+func TestArrayKeysKeepApart(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		p.sql("CREATE TABLE bad(v int[] PRIMARY KEY, n int[])")
+		s := p.open(Options{})
+		p.sql("INSERT INTO bad VALUES ('{4711,2}', '[0:1]={1,2}')", "INSERT INTO bad VALUES ('[0:1]={4711,2}')")
+		p.blocksAt(s, 1, []string{"table public.bad", `column "v" of type integer[]`, "array.handling.mode=string"}, "4711")
+	})
+}
+
+// A table read that meets a label added since the table was planned is planned again.
+func TestTableReadMeetsNewLabel(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		p.sql("CREATE TYPE mood AS ENUM ('a')", "CREATE TABLE e(id int PRIMARY KEY, v mood)")
+		r := newReading(p)
+		p.sql("ALTER TYPE mood ADD VALUE 'b'", "INSERT INTO e VALUES (1, 'b')")
+		oid := r.o.captured[0].OID
+		read := func() (got string, err error) {
+			err = newTableRead(r.plans.tables[oid], r.o.captured[0], "", "").each(p.ctx, r.o.sql, func(row schema.Row) error { got = renderRow(row); return nil })
+			return got, err
+		}
+		_, err := read()
+		var unknown *values.UnknownLabelError
+		if !errors.As(err, &unknown) {
+			p.Fatalf("got %v", err)
+		}
+		if _, err := r.plans.relabel(p.ctx, oid, unknown); err != nil {
+			p.Fatal(err)
+		}
+		if got, err := read(); err != nil || got != "(1,b)" {
+			p.Errorf("%s %v", got, err)
 		}
 	})
 }

@@ -68,11 +68,11 @@ func (p *planner) relabel(ctx context.Context, oid uint32, unknown *values.Unkno
 	if err != nil {
 		return nil, fmt.Errorf("read table %s from the catalogue: %w", before.table.QualifiedName(), err)
 	}
-	plan, table, err := p.build(ctx, before.wire, now, before.key, true, false)
+	plan, table, err := p.build(ctx, before.from, now, before.key, true, false)
 	if err != nil {
 		return nil, err
 	}
-	next := &known{table: table, key: before.key, pinned: true, wire: before.wire, plan: plan}
+	next := &known{table: table, key: before.key, pinned: before.pinned, wire: before.wire, from: before.from, plan: plan}
 	next.inherit(before, now)
 	p.tables[oid] = next
 	return plan, nil

@@ -30,6 +30,7 @@ type known struct {
 	state  *offsets.TableState // identity to compare the catalogue with; nil where there was none to read
 	pinned bool                // the identity is stored, or was seen in the stream: another one is drift
 	wire   *pgoutput.Relation  // last Relation message of this connection, nil before the first
+	from   *pgoutput.Relation  // what the plan was made from: that, or what stands for it before the first
 	plan   *relation
 }
 
@@ -75,7 +76,7 @@ func (p *planner) seed(ctx context.Context, t *catalog.Table, key, published []s
 	table.Version = 1
 	_, pinned := p.stored[t.QualifiedName()]
 	state := t.State(key)
-	p.tables[t.OID] = &known{table: table, key: key, state: &state, pinned: pinned, plan: plan}
+	p.tables[t.OID] = &known{table: table, key: key, state: &state, pinned: pinned, plan: plan, from: rel}
 	p.names[t.QualifiedName()] = t.OID
 	return table, nil
 }
@@ -119,7 +120,7 @@ func (p *planner) describe(ctx context.Context, rel *pgoutput.Relation) (*relati
 		p.names[name] = rel.ID
 	}
 	copied := *rel
-	next.wire = &copied
+	next.wire, next.from = &copied, &copied
 	p.tables[rel.ID] = next
 	return plan, nil
 }
@@ -280,7 +281,9 @@ func (p *planner) columns(ctx context.Context, rel *pgoutput.Relation, now *cata
 		if !p.filter.column(rel.Namespace, rel.Name, c.Name) {
 			continue
 		}
-		t, decode, err := values.Map(resolve, c.TypeOID, c.TypeModifier, p.options)
+		opts := p.options
+		opts.Bounds = slices.Contains(plan.key, i)
+		t, decode, err := values.Map(resolve, c.TypeOID, c.TypeModifier, opts)
 		if err != nil {
 			return connectors.Block(fmt.Errorf("table %s, column %q: %w", plan.name, c.Name, err))
 		}

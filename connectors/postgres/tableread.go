@@ -52,7 +52,8 @@ func newTableRead(k *known, t *catalog.Table, where, order string) *tableRead {
 }
 
 // each calls f for every row. The row is valid until f returns. conn is one of catalog.Connect,
-// whose settings the decoders expect.
+// whose settings the decoders expect. After a values.UnknownLabelError the table is to be planned again
+// (planner.relabel) and read again.
 func (r *tableRead) each(ctx context.Context, conn querier, f func(schema.Row) error) error {
 	rows, err := conn.Query(ctx, r.sql, pgx.QueryExecModeSimpleProtocol) // all results as text
 	if err != nil {

@@ -9,12 +9,13 @@ import (
 
 var (
 	errArray      = errors.New("is not an array literal")
+	errBounds     = errors.New("is an array with a lower bound other than 1, which a key would not tell from another; set array.handling.mode=string, which publishes arrays as their text")
 	errDimensions = errors.New("is an array of more than one dimension; set array.handling.mode=string, which publishes arrays as their text")
 )
 
 // arrayDecoder reads array output syntax (src/backend/utils/adt/arrayfuncs.c, array_out). Lower
-// bounds other than 1 are read and dropped.
-func arrayDecoder(decode Decoder, delim byte) Decoder {
+// bounds other than 1 are read and dropped, or an error with bounds set: only then are they printed.
+func arrayDecoder(decode Decoder, delim byte, bounds bool) Decoder {
 	return func(a *Arena, b []byte) (schema.Value, error) {
 		if len(b) > 0 && b[0] == '[' {
 			eq := bytes.IndexByte(b, '=')
@@ -23,6 +24,9 @@ func arrayDecoder(decode Decoder, delim byte) Decoder {
 			}
 			if bytes.IndexByte(b[1:eq], '[') >= 0 {
 				return schema.Value{}, errDimensions
+			}
+			if bounds {
+				return schema.Value{}, errBounds
 			}
 			b = b[eq+1:]
 		}

@@ -66,7 +66,7 @@ func TestDocumentedTypes(t *testing.T) {
 		{90002, -1, Options{}, "a domain: as its base type, here numeric(12,2)"},
 		{90010, -1, Options{}, "a composite type: its text"},
 		{3910, -1, Options{}, "a range or multirange: its text, in UTC"},
-		{1007, -1, Options{}, "an array of any element type, of one dimension; elements may be null; lower bounds are dropped; more dimensions block"},
+		{1007, -1, Options{}, "an array of any element type, of one dimension; elements may be null; lower bounds are dropped, in a key they block; more dimensions block"},
 		{1231, numericOf(12, 2), Options{}, ""},
 		{1007, -1, Options{Array: ArrayString}, "`array.handling.mode=string`: the text, which keeps dimensions and bounds"},
 		{869, -1, Options{}, "inet, cidr, macaddr, macaddr8: the text"},

@@ -121,6 +121,7 @@ func TestModesRefuse(t *testing.T) {
 		{90013, Options{}, "1", errVector.Error()},
 		{oidBit, Options{}, "10", errBit.Error()},
 		{1007, Options{}, "{{1},{2}}", "array.handling.mode=string"},
+		{1007, Options{Bounds: true}, "[0:1]={1,2}", "a key would not tell"},
 		{90001, Options{}, "secret", "is not one of the labels of its enum"},
 		{90005, Options{}, "{secret}", "is not one of the labels of its enum"},
 	} {

@@ -55,6 +55,8 @@ type Options struct {
 	Binary   BinaryMode
 	Hstore   HstoreMode
 	Array    ArrayMode
+	// Bounds makes an array's lower bound other than 1 an error, for a key: two keys must not become one.
+	Bounds bool
 	// NonFiniteNull makes NaN null where a decimal would hold the number, and counts it in the
 	// arena; else such a value is an error.
 	NonFiniteNull bool

@@ -89,7 +89,7 @@ func mapArray(resolve Resolver, info TypeInfo, typmod int32, opts Options, depth
 		delim = ','
 	}
 	t := schema.Type{Kind: schema.KindArray, Elem: &elem, OID: info.OID, Name: name, Base: info.Name, Modifier: typmod}
-	return t, arrayDecoder(decode, delim), nil
+	return t, arrayDecoder(decode, delim, opts.Bounds), nil
 }
 
 // The OIDs of built-in types are fixed (src/include/catalog/pg_type.dat).

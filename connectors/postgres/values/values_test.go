@@ -226,7 +226,7 @@ func TestTextArraysAgreeWithPgtype(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := arrayDecoder(decodeText, ',')(new(Arena), literal)
+		v, err := arrayDecoder(decodeText, ',', false)(new(Arena), literal)
 		if err != nil {
 			t.Fatalf("%q: %v", literal, err)
 		}
@@ -306,7 +306,7 @@ func FuzzArray(f *testing.F) {
 	for _, s := range []string{"{}", `{"a\"b",NULL}`, "[2:3]={1,2}", "{{1}}", `{"`, `{a\`, `{"a\`} {
 		f.Add([]byte(s))
 	}
-	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = arrayDecoder(decodeText, ',')(new(Arena), b) })
+	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = arrayDecoder(decodeText, ',', false)(new(Arena), b) })
 }
 
 func FuzzScalars(f *testing.F) {
