@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -111,6 +112,9 @@ func atLeast(n int, names string) cobra.PositionalArgs {
 	}
 }
 
+// doubleSignal is how long after the first signal another one is taken for its echo.
+const doubleSignal = 500 * time.Millisecond
+
 func main() { os.Exit(mainExit()) }
 
 func mainExit() int {
@@ -120,8 +124,11 @@ func mainExit() int {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	go func() {
 		cancel(&signalError{(<-signals).(syscall.Signal)})
-		<-signals // the second one does not wait
-		os.Exit(exitFailure)
+		for first := time.Now(); ; { // the second one does not wait, but timeout(1) and its like send the first one twice
+			if <-signals; time.Since(first) > doubleSignal {
+				os.Exit(exitFailure)
+			}
+		}
 	}()
 	root := newRoot()
 	err := root.ExecuteContext(ctx)

@@ -86,17 +86,7 @@ func runAll(ctx context.Context, log *slog.Logger, all []*assembly.Connector) er
 	for _, c := range all {
 		wg.Go(func() {
 			clog := log.With("connector", c.Name())
-			report := func(s connectors.State) {
-				switch {
-				case s.Reason == "":
-					clog.Info("state", "state", s.Name)
-				case s.Name == "STARTING" || s.Name == "RUNNING":
-					clog.Info("state", "state", s.Name, "reason", s.Reason)
-				default:
-					clog.Warn("state", "state", s.Name, "reason", s.Reason)
-				}
-			}
-			err := c.Run(ctx, clog, report)
+			err := c.Run(ctx, clog, stateLog(ctx, clog))
 			if err == nil {
 				return
 			}
@@ -115,4 +105,29 @@ func runAll(ctx context.Context, log *slog.Logger, all []*assembly.Connector) er
 		return ctx.Err()
 	}
 	return first
+}
+
+// stateLog logs each change of a connector's state once.
+func stateLog(ctx context.Context, log *slog.Logger) connectors.Reporter {
+	var mu sync.Mutex
+	var last connectors.State
+	return func(s connectors.State) {
+		mu.Lock()
+		defer mu.Unlock()
+		if s == last {
+			return
+		}
+		last = s
+		cause := context.Cause(ctx)
+		switch {
+		case s.Name == "STOPPED" && s.Reason == "" && cause != nil:
+			log.Info("state", "state", s.Name, "reason", cause.Error())
+		case s.Reason == "":
+			log.Info("state", "state", s.Name)
+		case s.Name == "STARTING" || s.Name == "RUNNING":
+			log.Info("state", "state", s.Name, "reason", s.Reason)
+		default:
+			log.Warn("state", "state", s.Name, "reason", s.Reason)
+		}
+	}
 }

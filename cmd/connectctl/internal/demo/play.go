@@ -195,6 +195,7 @@ func (p *play) drama(ctx context.Context) error {
 	if err := p.launch(ctx, "the worker runs again"); err != nil {
 		return err
 	}
+	p.screen.Say("it fences its predecessor, whose open transaction is aborted, and sends the rows again from the first; until all are there, readers see nothing new")
 	return pause(ctx, afterReturn)
 }
 

@@ -34,7 +34,11 @@ func Run(ctx context.Context, opt Options) (err error) {
 		if broken != nil {
 			err = brokenDown(broken)
 		}
-		if closeErr := s.close(); closeErr != nil && ctx.Err() == nil {
+		closeErr := s.close()
+		switch {
+		case closeErr == nil && ctx.Err() != nil:
+			s.screen.Plain("stopped; everything it started and made is gone")
+		case closeErr != nil && ctx.Err() == nil:
 			err = errors.Join(err, fmt.Errorf("clean up: %w", closeErr))
 		}
 	}()
