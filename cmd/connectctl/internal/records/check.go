@@ -58,6 +58,13 @@ type Checker struct {
 
 	partitions map[string]map[int32]*partition
 	commits    map[commit]struct{}
+	truncates  map[truncate]struct{}
+}
+
+// truncate is a TRUNCATE of a topic's table: a record in each partition with one pair.
+type truncate struct {
+	topic string
+	Position
 }
 
 type commit struct {
@@ -137,7 +144,14 @@ func (c *Checker) data(p *partition, m Meta, r *kgo.Record) {
 		}
 		c.violate(r.Topic, r.Partition, r.Offset, fmt.Sprintf("%s %s %s of offset %d", at(m), how, at(p.last), p.lastAt))
 	}
-	p.seen = append(p.seen, m.Position)
+	if m.Op == 't' {
+		if c.truncates == nil {
+			c.truncates = map[truncate]struct{}{}
+		}
+		c.truncates[truncate{r.Topic, m.Position}] = struct{}{}
+	} else {
+		p.seen = append(p.seen, m.Position)
+	}
 	if c.commits == nil {
 		c.commits = map[commit]struct{}{}
 	}
@@ -185,6 +199,9 @@ func (c *Checker) Finish() {
 			}
 			p.seen = nil
 		}
+	}
+	for t := range c.truncates {
+		all = append(all, place{t.Position, t.topic, -1})
 	}
 	slices.SortFunc(all, func(a, b place) int { return a.Compare(b.Position) })
 	for i := 1; i < len(all); i++ {
