@@ -163,7 +163,13 @@ func (r *reading) read(p *pgtest, name string, each func(*schema.Table, schema.R
 			order = "id"
 		}
 		k := r.plans.tables[c.OID]
-		err := newTableRead(k, c, "", order).each(p.ctx, r.o.sql, func(row schema.Row) error { return each(k.table, row) })
+		where := ""
+		for _, t := range r.o.pub.Tables {
+			if t.OID == c.OID {
+				where = t.RowFilter
+			}
+		}
+		err := newTableRead(k, c, where, order).each(p.ctx, r.o.sql, func(row schema.Row) error { return each(k.table, row) })
 		if err != nil {
 			p.Fatal(err)
 		}
