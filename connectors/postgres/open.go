@@ -345,6 +345,9 @@ func Tables(ctx context.Context, cfg connectors.Config) (tables []*schema.Table,
 		if err != nil {
 			continue
 		}
+		if err := o.readable(ctx, t); err != nil {
+			problems = append(problems, connectors.Problem{Property: propUnavailable, Message: err.Error()})
+		}
 		table, err := plans.seed(ctx, t, key, columns[t.OID])
 		if err != nil {
 			problems = append(problems, connectors.Problem{Message: err.Error()})

@@ -3,6 +3,8 @@ package postgres
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tidemark-cdc/tidemark/connectors"
 )
 
@@ -57,5 +59,34 @@ func TestPublicationSendsOtherwise(t *testing.T) {
 			p.Fatal(err)
 		}
 		_ = s.Close(p.ctx)
+	})
+}
+
+// An update that moves a row across the publication's row filter comes as an insert or a delete, and only the columns of its list. Case 51.
+func TestRowFilter(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		var version int
+		if err := p.conn.QueryRow(p.ctx, "SELECT current_setting('server_version_num')::int").Scan(&version); err != nil {
+			p.Fatal(err)
+		}
+		if version < 150000 {
+			p.Skip("row filters come with 15")
+		}
+		p.raw[propAutocreate] = "disabled"
+		p.sql("CREATE TABLE a(id int PRIMARY KEY, n int, hidden text)", "ALTER TABLE a REPLICA IDENTITY FULL",
+			"CREATE TABLE b(id int, n int, hidden text, PRIMARY KEY (id, n))", "CREATE PUBLICATION tidemark FOR TABLE a WHERE (n > 10), b (id, n) WHERE (n > 10)")
+		s := p.open(Options{})
+		for _, table := range []string{"a", "b"} {
+			p.sql("INSERT INTO "+table+" VALUES (1, 5, ''), (2, 20, '')", "UPDATE "+table+" SET n = 50 WHERE id = 1", "UPDATE "+table+" SET n = 1 WHERE id = 2")
+		}
+		p.until(s, 6)
+		_ = s.Close(p.ctx)
+		want := []string{
+			"0 c public.a v1 after(2,20,)", "0 c public.a v1 after(1,50,)", "0 d public.a v1 before(2,20,)",
+			"0 c public.b v1 after(2,20)", "0 c public.b v1 after(1,50)", "0 d public.b v1 before(2,20)",
+		}
+		if diff := cmp.Diff(want, p.lines); diff != "" {
+			p.Error(diff)
+		}
 	})
 }

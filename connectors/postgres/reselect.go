@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/connectors/postgres/catalog"
 	"github.com/tidemark-cdc/tidemark/connectors/postgres/pgoutput"
 	"github.com/tidemark-cdc/tidemark/connectors/postgres/values"
 	"github.com/tidemark-cdc/tidemark/schema"
@@ -134,4 +135,19 @@ func reselectError(table string, err error) error {
 		}
 	}
 	return fmt.Errorf("read unavailable values of table %s: %w", table, err)
+}
+
+// readable returns why values cannot be read from a table where that is configured.
+func (o *opening) readable(ctx context.Context, t *catalog.Table) error {
+	if !o.set.reselect {
+		return nil
+	}
+	var may bool
+	if err := o.sql.QueryRow(ctx, "SELECT has_schema_privilege($1, 'USAGE') AND has_table_privilege($2::oid, 'SELECT')", t.Schema, t.OID).Scan(&may); err != nil {
+		return fmt.Errorf("read the role's rights on table %s: %w", t.QualifiedName(), err)
+	}
+	if !may {
+		return fmt.Errorf("reselect needs to read table %s, which the role may not: GRANT SELECT ON %s TO the role, or set it to mark", t.QualifiedName(), t.Quoted())
+	}
+	return nil
 }

@@ -169,3 +169,32 @@ func TestReselect(t *testing.T) {
 		_ = s.Close(context.Background())
 	})
 }
+
+// A role that may not read a table is told by the check, and waited for in the stream.
+func TestReselectNeedsSelect(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		role := p.slot + "_role"
+		p.raw[propUnavailable], p.raw[propAutocreate] = "reselect", "disabled"
+		p.sql("CREATE TABLE a(id int PRIMARY KEY, n int, big text)", "ALTER TABLE a ALTER big SET STORAGE EXTERNAL", "CREATE PUBLICATION tidemark FOR TABLE a")
+		p.exec(p.admin, "CREATE ROLE "+role+" LOGIN REPLICATION PASSWORD 'x'")
+		p.raw[propUser], p.raw[propPassword] = role, "x"
+		cfg, problems := Spec().Parse(p.raw)
+		if len(problems) > 0 {
+			p.Fatal(problems)
+		}
+		_, problems, err := Tables(p.ctx, cfg)
+		if err != nil || len(problems) != 1 || !strings.Contains(problems[0].String(), "GRANT SELECT ON") {
+			p.Errorf("the check says %v, %v", problems, err)
+		}
+		s := p.open(Options{})
+		p.sql("INSERT INTO a VALUES (1, 0, repeat('x', 5000))", "UPDATE a SET n = 1")
+		err = p.consume(s, func(connectors.Batch, bool) error { return nil })
+		p.wantError(err, connectors.ClassWait, "may not read table public.a")
+		_ = s.Close(p.ctx)
+		p.sql("GRANT SELECT ON a TO " + role)
+		p.until(p.open(Options{}), 2)
+		if !strings.Contains(p.lines[1], "after(1,1,xxx") {
+			p.Errorf("got %.60q", p.lines)
+		}
+	})
+}
