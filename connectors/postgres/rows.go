@@ -56,10 +56,8 @@ func (a *assembler) update(m *pgoutput.Update) error {
 	if err := a.fits(rel, &m.New); err != nil {
 		return err
 	}
-	if m.OldKind != pgoutput.OldNone {
-		if err := a.fits(rel, &m.Old); err != nil {
-			return err
-		}
+	if err := a.fitsOld(rel, m); err != nil {
+		return err
 	}
 	split := keyChanged(rel, m) || (len(rel.key) == 0 && rel.table != nil)
 	seq := a.next()
@@ -156,6 +154,13 @@ func (a *assembler) fits(rel *relation, t *pgoutput.Tuple) error {
 		return a.block(fmt.Errorf("table %s: a row has %d columns, the table's description %d", rel.name, len(t.Columns), len(rel.columns)))
 	}
 	return nil
+}
+
+func (a *assembler) fitsOld(rel *relation, m *pgoutput.Update) error {
+	if m.OldKind == pgoutput.OldNone {
+		return nil
+	}
+	return a.fits(rel, &m.Old)
 }
 
 // keyChanged compares key values: an old tuple alone proves nothing. An unchanged key column is the old one.
