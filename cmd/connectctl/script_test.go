@@ -87,12 +87,12 @@ func signalled(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: signalled INT|TERM|HUP CODE TEXT ARG...")
 	}
 	log := ts.MkAbs("signalled.log")
-	file, err := os.Create(log) //nolint:gosec // below the script's folder
+	file, err := os.Create(log)
 	ts.Check(err)
 	defer func() { _ = file.Close() }()
 	program, err := exec.LookPath("connectctl")
 	ts.Check(err)
-	cmd := exec.Command(program, args[3:]...) //nolint:gosec // our own binary
+	cmd := exec.Command(program, args[3:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), file, file
 	cmd.Env = append(os.Environ(), "SECRET="+secret)
 	ts.Check(cmd.Start())

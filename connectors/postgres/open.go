@@ -63,7 +63,7 @@ func (o *opening) run(ctx context.Context, stored []offsets.Entry) (connectors.O
 	if err := o.publish(ctx, slot); err != nil {
 		return fail(err)
 	}
-	if err := o.takeSlot(ctx, slot); err != nil {
+	if err := o.takeSlot(ctx); err != nil {
 		return fail(err)
 	}
 	return o.begin(ctx)
@@ -256,12 +256,13 @@ func (o *opening) publish(ctx context.Context, slot catalog.Slot) (err error) {
 }
 
 // takeSlot creates the slot of a new stream, or moves it to the recorded acknowledgement.
-func (o *opening) takeSlot(ctx context.Context, slot catalog.Slot) (err error) {
+func (o *opening) takeSlot(ctx context.Context) error {
 	if o.decision.CreateSlot {
 		if _, err := catalog.CreateSlot(ctx, o.repl, o.sql, o.set.slot, o.set.failover, o.opts.Report); err != nil {
 			return err
 		}
-		if slot, err = catalog.ReadSlot(ctx, o.sql, o.set.slot); err != nil {
+		slot, err := catalog.ReadSlot(ctx, o.sql, o.set.slot)
+		if err != nil {
 			return err
 		}
 		// The slot's position is newer than what the server said of itself before.

@@ -22,7 +22,6 @@ import (
 // script writes a replication stream as a server would.
 type script struct {
 	buf   bytes.Buffer
-	lsn   uint64
 	final uint64
 }
 

@@ -184,8 +184,8 @@ func publications() []mistake {
 func slots() []mistake {
 	return []mistake{
 		{name: "slot missing although offsets exist", offsets: true, late: true, exit: 5,
-			make:      (*stage).dropSlot,
-			words:     []string{"slot bad_", "does not exist, but the stream has offsets (processed up to ", "connectctl offsets reset WORKER CONNECTOR starts a new generation"},
+			make:     (*stage).dropSlot,
+			words:    []string{"slot bad_", "does not exist, but the stream has offsets (processed up to ", "connectctl offsets reset WORKER CONNECTOR starts a new generation"},
 			validate: []string{"slot.name: slot bad_", "does not exist, but the stream has offsets", "connectctl offsets reset"}, repair: reset},
 		{name: "slot made again by hand", offsets: true, late: true, exit: 5, make: func(s *stage) {
 			s.dropSlot()

@@ -18,6 +18,7 @@ type Result struct {
 	Problems     []string
 }
 
+// Bad reports whether anything is not as the log says.
 func (r *Result) Bad() bool {
 	return r.Lost+r.Duplicated+r.Unexpected+r.Order+r.Different+len(r.Problems) > 0
 }

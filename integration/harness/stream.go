@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -201,7 +202,7 @@ func (s *Stream) SQL(statements ...string) {
 func (s *Stream) Query(query string, args ...any) string {
 	s.T.Helper()
 	var text *string
-	if err := s.Conn.QueryRow(s.Ctx, query, args...).Scan(&text); err != nil && err != pgx.ErrNoRows {
+	if err := s.Conn.QueryRow(s.Ctx, query, args...).Scan(&text); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		s.T.Fatalf("%s: %v", query, err)
 	}
 	if text == nil {

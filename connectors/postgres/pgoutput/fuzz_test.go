@@ -2,6 +2,7 @@ package pgoutput
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 )
 
@@ -58,8 +59,8 @@ func FuzzDecode(f *testing.F) {
 func judge(t *testing.T, src []byte, m message, err error) {
 	t.Helper()
 	if err != nil {
-		e, ok := err.(*DecodeError)
-		if !ok || e.Offset < 0 || e.Offset > len(src) || e.Field == "" || e.Reason == "" {
+		var e *DecodeError
+		if !errors.As(err, &e) || e.Offset < 0 || e.Offset > len(src) || e.Field == "" || e.Reason == "" {
 			t.Fatalf("%q: bad error %#v", src, err)
 		}
 		return
