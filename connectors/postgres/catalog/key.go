@@ -21,6 +21,8 @@ func KeyFor(t *Table, configured []string, ops Operations) ([]string, error) {
 	key, from := configured, "message.key.columns"
 	switch {
 	case len(key) > 0:
+	case len(t.PrimaryKey) > 0 && t.Deferrable && ops.Update:
+		return nil, refuseKey(t, "its primary key is deferrable: rows that exchange keys in one transaction would be published as a create and then a delete of the same key, and consumers would lose the row; make the constraint not deferrable, or name the key in message.key.columns if no keys are exchanged")
 	case len(t.PrimaryKey) > 0:
 		key, from = t.PrimaryKey, "primary key"
 	case t.IdentityKind == 'i' && len(t.IdentityColumns) > 0:
@@ -92,7 +94,7 @@ func identityError(t *Table, ops Operations) error {
 		case part.IdentityKind == 'i' && len(part.IdentityColumns) == 0:
 			return refuseKey(t, "%s has REPLICA IDENTITY USING INDEX, but the index is gone, so updates and deletes fail in the application; run ALTER TABLE %s REPLICA IDENTITY DEFAULT (or FULL)", name, part.Quoted())
 		case part.IdentityKind == 'd' && len(part.IdentityColumns) == 0 && len(part.PrimaryKey) > 0:
-			return refuseKey(t, "the primary key of %s is deferrable, which the log does not identify rows by, so updates and deletes fail in the application; run ALTER TABLE %s REPLICA IDENTITY FULL", name, part.Quoted())
+			return refuseKey(t, "the primary key of %s is deferrable, which the log does not identify rows by, so updates and deletes fail in the application; make it not deferrable, or run ALTER TABLE %s REPLICA IDENTITY FULL and name its columns in message.key.columns if no keys are exchanged between rows", name, part.Quoted())
 		case part.IdentityKind == 'd' && len(part.IdentityColumns) == 0:
 			return refuseKey(t, "%s has no primary key and no REPLICA IDENTITY FULL while the publication publishes updates and deletes (one created here does), which then fail in the application; add a primary key, run ALTER TABLE %s REPLICA IDENTITY FULL, leave the table out, or use a publication that publishes only inserts with publication.autocreate.mode=disabled", name, part.Quoted())
 		}

@@ -124,7 +124,7 @@ func readIndexes(ctx context.Context, tx pgx.Tx, oids []uint32, byOID map[uint32
 		}
 		own := append([]string(nil), columns...)
 		if primary {
-			t.PrimaryKey = own
+			t.PrimaryKey, t.Deferrable = own, !immediate
 		}
 		// The server does not log by a deferrable primary key.
 		if (primary && t.IdentityKind == 'd' && immediate) || (identity && t.IdentityKind == 'i') {

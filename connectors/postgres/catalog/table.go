@@ -35,6 +35,7 @@ type Table struct {
 	Columns   []Column // by attnum
 
 	PrimaryKey []string // in key order; empty: none
+	Deferrable bool     // the primary key is: rows may share a key until the end of a statement or transaction
 	// IdentityKind is relreplident: d default, f full, n nothing, i index.
 	IdentityKind  byte
 	IdentityIndex string // name of the index where the kind is i

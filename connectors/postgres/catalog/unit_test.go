@@ -90,6 +90,7 @@ func keyTable(kind byte, primary, identity []string) *Table {
 func TestKeyFor(t *testing.T) {
 	id, b, all := []string{"id"}, []string{"b"}, []string{"id", "b", "n", "v"}
 	inserts := Operations{Insert: true, Truncate: true}
+	late := func(t *Table) *Table { t.Deferrable = true; return t }
 	part := func(leaf *Table) *Table {
 		root := keyTable('d', id, id)
 		leaf.Name, root.Kind, root.Leaves = "t_1", 'p', []*Table{leaf}
@@ -112,6 +113,9 @@ func TestKeyFor(t *testing.T) {
 		{"nothing", keyTable('n', id, nil), nil, AllOperations, nil, "REPLICA IDENTITY NOTHING"},
 		{"nothing, inserts only", keyTable('n', id, nil), nil, inserts, id, ""},
 		{"deferrable", keyTable('d', id, nil), nil, AllOperations, nil, "deferrable"},
+		{"deferrable, full", late(keyTable('f', id, all)), nil, AllOperations, nil, "exchange keys"},
+		{"deferrable, full, configured", late(keyTable('f', id, all)), id, AllOperations, id, ""},
+		{"deferrable, inserts only", late(keyTable('d', id, nil)), nil, inserts, id, ""},
 		{"keyless, full", keyTable('f', nil, all), nil, AllOperations, nil, ""},
 		{"keyless", keyTable('d', nil, nil), nil, AllOperations, nil, "no primary key and no REPLICA IDENTITY FULL"},
 		{"keyless, deletes only", keyTable('d', nil, nil), nil, Operations{Delete: true}, nil, "no primary key"},
