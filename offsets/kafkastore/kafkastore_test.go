@@ -162,6 +162,32 @@ func TestLoadKeepsNewestOfOurs(t *testing.T) {
 	}
 }
 
+// A stream that another connector holds is refused until that one's offsets are removed; other products' and other
+// streams' entries do not matter.
+func TestLoadRefusesAnothersStream(t *testing.T) {
+	b := realBroker(t)
+	s := b.store(Config{Server: "s"})
+	held := b.entry("c2", 1)
+	held.Value = offsets.Object{{Name: offsets.FieldConnector, Value: "c2"}}.Value()
+	elsewhere := &kgo.Record{Topic: b.topic, Partition: 3, Key: offsets.AppendKey(nil, "c2", offsets.StreamPartition("s2")), Value: held.Value}
+	removed := &kgo.Record{Topic: b.topic, Partition: 3, Key: held.Key}
+	for _, c := range []struct {
+		record  *kgo.Record
+		refused bool
+	}{{b.entry("c1", 1), false}, {b.entry("foreign", 9), false}, {elsewhere, false}, {held, true}, {removed, false}} {
+		if err := b.cl.ProduceSync(t.Context(), c.record).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Load(t.Context())
+		if (err != nil) != c.refused || c.refused && (connectors.ClassOf(err) != connectors.ClassRefused || !strings.Contains(err.Error(), `"c2"`)) {
+			t.Errorf("after %s %s: %v, refused should be %v", c.record.Key, c.record.Value, err, c.refused)
+		}
+		if n := load(t, b.store(Config{})); n != 1 {
+			t.Errorf("without a stream's name: %d entries", n)
+		}
+	}
+}
+
 func TestLoadAbortedTailAndControlLast(t *testing.T) {
 	b := realBroker(t)
 	s := b.store(Config{})

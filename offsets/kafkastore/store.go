@@ -27,6 +27,8 @@ type Config struct {
 	Topic     string
 	Connector string    // name of the connector, the first element of every key
 	Opts      []kgo.Opt // connection to Kafka
+	// Server is the stream whose offsets no other connector may hold; empty: they are not looked for.
+	Server string
 
 	// Partitions is the partition count of a topic that has to be created; 0 is Connect's default, 25.
 	Partitions int32
@@ -71,7 +73,8 @@ func New(cfg Config) *Store {
 // Load returns the newest committed entry of every partition of this connector, tombstones left
 // out, in no particular order. It reads every Kafka partition up to the high watermark it had at
 // the call; where another producer's transaction is open there, it waits for its end, in a state
-// that names it. After the transaction timeout and 60 s it gives up with an error that may pass.
+// that names it. After the transaction timeout and 60 s it gives up with an error that may pass. Where another connector
+// holds offsets of the same stream, the error is of class refused: both would write to the same topics.
 func (s *Store) Load(ctx context.Context) ([]offsets.Entry, error) {
 	cl, err := kgo.NewClient(s.cfg.Opts...)
 	if err != nil {
@@ -89,8 +92,12 @@ func (s *Store) Load(ctx context.Context) ([]offsets.Entry, error) {
 		timeout = MaxTransactionTimeout(ctx, adm)
 	}
 	newest := newestEntries{connector: s.cfg.Connector}
+	others := newestEntries{}
 	w := &waiting{adm: adm, topic: s.cfg.Topic, report: s.cfg.Report, limit: timeout + s.cfg.grace}
-	err = Read(ctx, s.cfg.Opts, ranges, newest.add, w.stalled)
+	err = Read(ctx, s.cfg.Opts, ranges, func(r *kgo.Record) {
+		newest.add(r)
+		s.addOther(&others, r)
+	}, w.stalled)
 	w.done()
 	if err != nil {
 		return nil, fmt.Errorf("load offsets from topic %s: %w", s.cfg.Topic, Explain(err, s.cfg.Topic, "READ and DESCRIBE"))
@@ -98,7 +105,32 @@ func (s *Store) Load(ctx context.Context) ([]offsets.Entry, error) {
 	if newest.malformed > 0 {
 		s.cfg.Warn(fmt.Sprintf("offsets topic %s holds %d records that are not offsets (first: %v); they are ignored", s.cfg.Topic, newest.malformed, newest.firstErr))
 	}
+	if held := others.entries(); len(held) > 0 {
+		other, _ := held[0].Partition.Text(otherConnector)
+		return nil, connectors.Refuse(fmt.Errorf("connector %q already publishes under topic.prefix %q by offsets topic %s: two connectors would mix their records in the same topics; choose another topic.prefix, or give that one's offsets up with connectctl offsets reset",
+			other, s.cfg.Server, s.cfg.Topic))
+	}
 	return newest.entries(), nil
+}
+
+// otherConnector is a member that tells entries of one stream by several connectors apart.
+const otherConnector = "connector"
+
+// addOther keeps the stream entries that other connectors hold of our stream.
+func (s *Store) addOther(others *newestEntries, r *kgo.Record) {
+	connector, partition, err := offsets.ParseKey(r.Key)
+	if s.cfg.Server == "" || err != nil || connector == s.cfg.Connector || !partition.Equal(offsets.StreamPartition(s.cfg.Server)) {
+		return
+	}
+	value, err := offsets.ParseObject(r.Value)
+	if err != nil {
+		return
+	}
+	if _, ours := value.Text(offsets.FieldConnector); value != nil && !ours {
+		return // another product's, whose stream this one may continue
+	}
+	i := others.place(string(r.Key), partition.With(otherConnector, connector))
+	others.found[i].last[r.Partition] = stamped{value, r.Timestamp}
 }
 
 // newestEntries keeps the newest record of every partition of a connector. The same partition may

@@ -64,15 +64,22 @@ func (c *Connector) open(log *slog.Logger, report connectors.Reporter) (*parts, 
 		p.closeRegistry()
 		return nil, err
 	}
-	p.store = kafkastore.New(kafkastore.Config{
-		Topic: c.offsetsTopic(), Connector: c.Name(), Opts: p.consume,
+	p.store = p.offsetsStore("")
+	return p, nil
+}
+
+// offsetsStore reads the connector's offsets; with a server it refuses a stream that another connector holds, which
+// only a start must: each of two that have come to share one can still be looked at and reset.
+func (p *parts) offsetsStore(server string) *kafkastore.Store {
+	c := p.c
+	return kafkastore.New(kafkastore.Config{
+		Topic: c.offsetsTopic(), Connector: c.Name(), Server: server, Opts: p.consume,
 		Replication:        int16(c.worker.Config.Int("offset.storage.replication.factor")),
 		Partitions:         int32(c.worker.Config.Int("offset.storage.partitions")),
 		TransactionTimeout: c.Config.Millis("transaction.timeout.ms"),
-		Report:             report,
-		Warn:               func(s string) { log.Warn(s) },
+		Report:             p.report,
+		Warn:               func(s string) { p.log.Warn(s) },
 	})
-	return p, nil
 }
 
 func (p *parts) close() {
@@ -225,6 +232,7 @@ func (c *Connector) Run(ctx context.Context, log *slog.Logger, report connectors
 		return connectors.Refuse(err)
 	}
 	who := c.identity()
+	p.store = p.offsetsStore(who.server)
 	return pipeline.Run(ctx, pipeline.Config{
 		NewSource:        func() (connectors.Source, error) { return c.engine.source(c.Config, who, log, report) },
 		NewSink:          p.newSink,
