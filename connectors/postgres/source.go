@@ -89,7 +89,6 @@ func (s *Source) Open(ctx context.Context, stored []offsets.Entry) (connectors.O
 		return connectors.Opened{}, errClosed
 	}
 	s.stream = st
-	s.opts.Report(connectors.State{Name: "RUNNING"})
 	return opened, nil
 }
 
