@@ -108,6 +108,9 @@ func (s Spec) unknown(name string) string {
 	}
 	best, distance := "", len(name)/3+1
 	for _, p := range s {
+		if len(name)-len(p.Name) >= distance {
+			continue // so far off that comparing would only take time
+		}
 		if d := editDistance(name, p.Name); d < distance {
 			best, distance = p.Name, d
 		}

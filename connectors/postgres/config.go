@@ -63,7 +63,7 @@ func Spec() connectors.Spec {
 	str, boolean, long := connectors.TypeString, connectors.TypeBoolean, connectors.TypeLong
 	const list = " Comma-separated regular expressions, anchored, without regard to case; a comma in one is written \\,."
 	return connectors.Spec{
-		{Name: propHost, Type: str, Required: true, Doc: "Host name or address of the server, or the directory of its unix socket."},
+		{Name: propHost, Type: str, Required: true, Check: checkHost, Doc: "Host name or address of the server, or the directory of its unix socket."},
 		{Name: propPort, Type: connectors.TypeInt, Default: "5432", Check: checkRange(1, 65535), Doc: "Port of the server."},
 		{Name: propUser, Type: str, Required: true, Doc: "Role to connect as; it needs the REPLICATION attribute."},
 		{Name: propPassword, Type: connectors.TypePassword, Doc: "Password of the role."},
@@ -116,6 +116,14 @@ func checkSlot(v string) error {
 func checkName(v string) error {
 	if v == "" || len(v) > 63 || strings.ContainsRune(v, 0) {
 		return fmt.Errorf("%q is not a name: 1 to 63 bytes", v)
+	}
+	return nil
+}
+
+// checkHost does not repeat the value: a URL may hold a password.
+func checkHost(v string) error {
+	if strings.Contains(v, "@") || strings.Contains(v, "://") {
+		return errors.New("is a URL or holds a login; name only the host, the rest has properties of its own")
 	}
 	return nil
 }

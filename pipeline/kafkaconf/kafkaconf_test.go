@@ -60,6 +60,7 @@ func TestOptionsRefuses(t *testing.T) {
 	for want, extra := range map[string]map[string]string{
 		"is missing":           {"bootstrap.servers": ""},
 		"host:port":            {"bootstrap.servers": "localhost"},
+		"holds a login":        {"bootstrap.servers": "admin:hidden@localhost:1"},
 		"from 1 to 65535":      {"bootstrap.servers": "localhost:99999"},
 		"did you mean":         {"bootstrap.server": "x"},
 		"SASL_PLAINTEXT":       {"security.protocol": "TLS"},

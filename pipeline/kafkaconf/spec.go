@@ -82,6 +82,9 @@ func checkServers(v string) error {
 			continue
 		}
 		n++
+		if strings.Contains(s, "@") { // not repeated: it may hold a password
+			return errors.New("holds a login; give brokers as host:port, and the login in sasl.jaas.config")
+		}
 		host, port, err := net.SplitHostPort(s)
 		if err != nil || host == "" {
 			return fmt.Errorf("%q is not host:port", s)

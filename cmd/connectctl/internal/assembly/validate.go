@@ -41,8 +41,16 @@ func Validate(ctx context.Context, w *Worker, path string) ([]connectors.Problem
 		wg.Go(func() { found[i] = check() })
 	}
 	wg.Wait()
+	said := map[string]bool{}
+	for _, p := range problems {
+		said[p.Property] = p.Property != ""
+	}
 	for _, f := range found {
-		problems = append(problems, f...)
+		for _, p := range f {
+			if !said[p.Property] { // else told already, and without a referenced value
+				problems = append(problems, p)
+			}
+		}
 	}
 	return distinct(problems), nil
 }

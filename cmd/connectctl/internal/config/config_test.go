@@ -81,4 +81,7 @@ func TestResolve(t *testing.T) {
 	if strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("the error shows a secret: %v", err)
 	}
+	if _, err = Resolve(map[string]string{"a": "${file:/dev/zero}"}); err == nil || !strings.Contains(err.Error(), "larger than") {
+		t.Errorf("a file without end: %v", err)
+	}
 }

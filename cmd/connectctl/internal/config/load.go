@@ -21,7 +21,7 @@ import (
 // else is a properties file. A JSON or YAML document {"name": …, "config": {…}}, as Connect's REST
 // interface takes it, is read as its config with the name in it. Scalars become strings; nested values are refused.
 func Load(path string) (map[string]string, error) {
-	data, err := os.ReadFile(path)
+	data, err := read(path)
 	if err != nil {
 		return nil, fmt.Errorf("read configuration %s: %s", path, cause(err))
 	}
@@ -38,6 +38,22 @@ func Load(path string) (map[string]string, error) {
 		return nil, fmt.Errorf("read configuration %s: %w", path, err)
 	}
 	return p.Map(), nil
+}
+
+// maxFile bounds a file of configuration: what is larger is another kind of file, or has no end.
+const maxFile = 1 << 20
+
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("it is larger than %d MiB, which no configuration is", maxFile>>20)
+	}
+	return data, err
 }
 
 func cause(err error) string {

@@ -44,14 +44,14 @@ func lookup(provider, arg string) (string, error) {
 		}
 		return v, nil
 	}
-	if data, err := os.ReadFile(arg); err == nil {
+	if data, err := read(arg); err == nil {
 		return strings.TrimRight(string(data), "\r\n"), nil
 	} else if i := strings.LastIndexByte(arg, ':'); i < 0 {
 		return "", fmt.Errorf("the file cannot be read: %s", cause(err))
 	}
 	i := strings.LastIndexByte(arg, ':')
 	path, key := arg[:i], arg[i+1:]
-	data, err := os.ReadFile(path)
+	data, err := read(path)
 	if err != nil {
 		return "", fmt.Errorf("the file cannot be read: %s", cause(err))
 	}
