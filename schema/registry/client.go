@@ -103,6 +103,9 @@ func (c *Client) SchemaByID(ctx context.Context, id int) (string, error) {
 	f, err := c.once(ctx, id, known, func(f *flight) {
 		var s sr.Schema
 		f.err = c.do(ctx, fmt.Sprintf("read schema %d", id), http.MethodGet, fmt.Sprintf("/schemas/ids/%d", id), nil, &s)
+		if f.err == nil && s.Schema == "" {
+			f.err = c.foreign(fmt.Sprintf("read schema %d", id))
+		}
 		if f.err != nil {
 			return
 		}
@@ -170,7 +173,11 @@ func (c *Client) ask(ctx context.Context, subject, text string) (int, error) {
 	body := sr.Schema{Schema: text, Type: sr.TypeAvro}
 	path := "/subjects/" + url.PathEscape(subject)
 	var found sr.SubjectSchema
-	err := c.do(ctx, fmt.Sprintf("look up schema of subject %q", subject), http.MethodPost, path, body, &found)
+	what := fmt.Sprintf("look up schema of subject %q", subject)
+	err := c.do(ctx, what, http.MethodPost, path, body, &found)
+	if err == nil && found.ID <= 0 {
+		return 0, c.foreign(what)
+	}
 	if err == nil {
 		return found.ID, nil
 	}
@@ -186,9 +193,13 @@ func (c *Client) ask(ctx context.Context, subject, text string) (int, error) {
 	var made struct {
 		ID int `json:"id"`
 	}
-	err = c.do(ctx, fmt.Sprintf("register schema of subject %q", subject), http.MethodPost, path+"/versions", body, &made)
+	what = fmt.Sprintf("register schema of subject %q", subject)
+	err = c.do(ctx, what, http.MethodPost, path+"/versions", body, &made)
 	if isKind(err, kindIncompatible) && errors.As(err, &answer) {
 		return 0, c.explain(ctx, subject, body, answer)
+	}
+	if err == nil && made.ID <= 0 {
+		err = c.foreign(what)
 	}
 	if err != nil {
 		return 0, err

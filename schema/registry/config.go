@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -136,7 +137,7 @@ func (c Config) httpClient() *http.Client {
 		tr.TLSClientConfig = c.TLS.Clone()
 	}
 	return &http.Client{
-		Transport: tr,
+		Transport: bounded{tr},
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			if req.Method != via[0].Method || len(via) >= 10 {
 				return fmt.Errorf("it redirects to %s: set that host as schema registry URL", redact(req.URL.Scheme+"://"+req.URL.Host))
@@ -144,4 +145,32 @@ func (c Config) httpClient() *http.Client {
 			return nil
 		},
 	}
+}
+
+// maxAnswer bounds an answer in bytes: a schema is at most a few MiB, and what has no end is no registry's.
+const maxAnswer = 16 << 20
+
+// bounded ends answers that are too long.
+type bounded struct{ *http.Transport }
+
+func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := b.Transport.RoundTrip(req)
+	if err == nil {
+		resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxAnswer}
+	}
+	return resp, err
+}
+
+type boundedBody struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errForeign
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
 }

@@ -115,6 +115,15 @@ func oneLine(s string, limit int) string {
 	return s
 }
 
+// errForeign is the answer of something else than a schema registry.
+var errForeign = errors.New("the answer is not a schema registry's")
+
+// foreign is the error for an answer that reads well and lacks what a registry's has: a gateway answered, say, and an id
+// taken from it would spoil every record.
+func (c *Client) foreign(what string) error {
+	return classify(errForeign, c.endpoints[c.preferred.Load()], what, c.timeout)
+}
+
 // classify turns an error of one request into a sentence with a class. what
 // names the request ("register schema of subject …").
 func classify(err error, at endpoint, what string, timeout time.Duration) *Error {
@@ -127,7 +136,7 @@ func classify(err error, at endpoint, what string, timeout time.Duration) *Error
 	var mistyped *json.UnmarshalTypeError
 	var ue *url.Error
 	switch {
-	case errors.As(err, &syntax), errors.As(err, &mistyped):
+	case errors.As(err, &syntax), errors.As(err, &mistyped), errors.Is(err, errForeign):
 		out.kind = kindOther
 		out.sentence = fmt.Sprintf("%s: %s does not answer like a schema registry: check the URL and its path prefix (Apicurio: /apis/ccompat/v7)", what, at.shown)
 	case errors.Is(err, context.DeadlineExceeded):

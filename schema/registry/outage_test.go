@@ -105,6 +105,22 @@ func TestErrorClasses(t *testing.T) {
 	}
 }
 
+// What answers in place of a registry gives no id and no schema, whatever it answers: an id from it would be in every record.
+func TestForeignAnswers(t *testing.T) {
+	for _, body := range []string{"{}", `{"id":0}`, `{"id":-5}`, `{"status":"maintenance"}`, "null", `"ok"`, "<html>", "", `{"id":1,"schema":"` + strings.Repeat("x", 20<<20)} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) }))
+		c := newClient(t, registry.Config{URLs: []string{srv.URL}, AutoRegister: true})
+		id, err := c.Resolve(deadline(t), "s", v1)
+		if err == nil || registry.Blocks(err) || !strings.Contains(err.Error(), "does not answer like a schema registry") {
+			t.Errorf("%.40s: id %d, %v", body, id, err)
+		}
+		if text, err := c.SchemaByID(deadline(t), 7); err == nil || !strings.Contains(err.Error(), "does not answer like a schema registry") {
+			t.Errorf("%.40s: schema %q, %v", body, text, err)
+		}
+		srv.Close()
+	}
+}
+
 func TestUnreachable(t *testing.T) {
 	for name, cfg := range map[string]registry.Config{
 		"refused":  {URLs: []string{withUser(t, closedURL(t), "me", "hunter2secret")}},
