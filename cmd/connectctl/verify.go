@@ -91,7 +91,7 @@ func verify(ctx context.Context, out io.Writer, opts []kgo.Opt, topics []string,
 		return err
 	}
 	if c.Total > 0 {
-		return &exitError{exitFailure, fmt.Errorf("%d violations in %s", c.Total, strings.Join(topics, ", "))}
+		return &exitError{exitFailure, fmt.Errorf("%s in %s", count(int(c.Total), "violation"), strings.Join(topics, ", "))}
 	}
 	return nil
 }

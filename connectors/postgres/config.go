@@ -222,6 +222,6 @@ func Check(ctx context.Context, cfg connectors.Config, hasOffsets bool) []connec
 	}
 	return catalog.Check(ctx, catalog.CheckConfig{
 		Conn: set.conn, Slot: set.slot, Failover: set.failover, HasOffsets: hasOffsets, Publication: set.publication,
-		Captured: set.filter.table, Include: set.filter.selectors(), KeyColumns: set.filter.key,
+		Captured: set.filter.table, Include: set.filter.selectors(), Members: set.filter.members(), KeyColumns: set.filter.key,
 	})
 }

@@ -193,3 +193,20 @@ func (f *filter) selectors() []catalog.Selector {
 	}
 	return out
 }
+
+// members are those of the lists of columns and excluded tables and of message.key.columns, likewise.
+func (f *filter) members() []catalog.Member {
+	var out []catalog.Member
+	add := func(property string, columns bool, list ...pattern) {
+		for _, p := range list {
+			out = append(out, catalog.Member{Property: property, Text: p.text, Columns: columns, Matches: p.re.MatchString})
+		}
+	}
+	add(propTableExclude, false, f.tableOut...)
+	add(propColumnInclude, true, f.columnIn...)
+	add(propColumnExclude, true, f.columnOut...)
+	for _, k := range f.keys {
+		add(propKeyColumns, false, k.table)
+	}
+	return out
+}

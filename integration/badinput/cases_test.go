@@ -232,7 +232,7 @@ func rights() []mistake {
 		{name: "publication of a table of somebody else", fresh: true, late: true, exit: 5,
 			make:     func(s *stage) { s.super("CREATE TABLE public.theirs (id int PRIMARY KEY)") },
 			words:    []string{"publication p cannot be created or changed", "grant it", "publication.autocreate.mode=disabled"},
-			validate: []string{"publication.autocreate.mode: user ", "does not own public.theirs and cannot publish it; grant it"},
+			validate: []string{"publication.autocreate.mode: user ", "does not own public.theirs and cannot add that to publication p; make it"},
 			repair:   set("table.include.list", "public.t")},
 		{name: "all tables without superuser", fresh: true, late: true, exit: 5, make: set("publication.autocreate.mode", "all_tables"),
 			words:    []string{"publication p cannot be created or changed", "FOR ALL TABLES needs a superuser"},

@@ -113,7 +113,7 @@ func verify(t *testing.T, pg *env.Postgres) {
 		s.produce(topic, broken.make(clone(originals)))
 		out, sentence := s.ctl(1, append([]string{"verify", topic}, at...)...)
 		s.wants(out, "violation: "+topic+"[0]@", broken.say)
-		s.wants(sentence, "violations in "+topic)
+		s.wants(sentence, " in "+topic)
 		s.ctl(1, append([]string{"verify", "--json", topic}, at...)...)
 	}
 	// The whole topic twice, in two topics of one stream.

@@ -17,6 +17,13 @@ type Selector struct {
 	Matches func(schema, table string) bool
 }
 
+// Member is one member of another list of patterns, to be found where it matches nothing.
+type Member struct {
+	Property, Text string
+	Columns        bool // it is matched with schema.table.column of captured tables, else with schema.table of all
+	Matches        func(name string) bool
+}
+
 // CheckConfig is what Check looks at.
 type CheckConfig struct {
 	Conn        ConnConfig
@@ -27,6 +34,7 @@ type CheckConfig struct {
 	// Captured tells whether a table is in the connector's set; nil: all.
 	Captured   func(schema, table string) bool
 	Include    []Selector                          // members of table.include.list
+	Members    []Member                            // members of the lists where one that matches nothing would publish too much or too little
 	KeyColumns func(schema, table string) []string // message.key.columns of a table; nil: none
 }
 
@@ -59,6 +67,7 @@ func Check(ctx context.Context, cfg CheckConfig) []connectors.Problem {
 	captured := c.captured(refs)
 	c.include(refs)
 	tables, keys := c.keys(ctx, captured, pub)
+	c.members(refs, tables)
 	c.publication(ctx, pub, captured, tables, keys)
 	return c.problems
 }
@@ -108,7 +117,7 @@ func (c *checker) slot(ctx context.Context) {
 		c.fail("slot.failover", fmt.Errorf("needs PostgreSQL 17 or newer; the server is %s", c.info.VersionText))
 	}
 	if !validSlotName(c.cfg.Slot) {
-		c.fail("slot.name", fmt.Errorf("%q is not a slot name: lower-case letters, digits and underscores, at most 63", c.cfg.Slot))
+		c.fail("slot.name", fmt.Errorf("%q is not a slot name: 1 to 63 of a-z, 0-9 and _", c.cfg.Slot)) // as the property's own check says it
 		return
 	}
 	switch {
@@ -152,6 +161,33 @@ func (c *checker) include(refs []TableRef) {
 			message += "; did you mean " + strings.Join(near, " or ") + "?"
 		}
 		c.problems = append(c.problems, connectors.Problem{Property: "table.include.list", Message: message})
+	}
+}
+
+// members finds members of the other lists that match nothing: an exclusion with a typing error would publish what it is to keep back.
+func (c *checker) members(refs []TableRef, tables []*Table) {
+	var names, columns []string
+	for _, r := range refs {
+		names = append(names, r.Schema+"."+r.Name)
+	}
+	for _, t := range tables {
+		for _, column := range t.Columns {
+			columns = append(columns, t.Schema+"."+t.Name+"."+column.Name)
+		}
+	}
+	for _, m := range c.cfg.Members {
+		among, what := names, "no table"
+		if m.Columns {
+			among, what = columns, "no column of a captured table"
+		}
+		if len(among) == 0 || slices.ContainsFunc(among, m.Matches) {
+			continue // where nothing is captured that is said already
+		}
+		p := connectors.Problem{Property: m.Property, Message: fmt.Sprintf("%q matches %s", m.Text, what), Warning: true}
+		if near := nearestNames(m.Text, among); len(near) > 0 { // else it may be there for what does not exist yet
+			p.Message, p.Warning = p.Message+"; did you mean "+strings.Join(near, " or ")+"?", false
+		}
+		c.problems = append(c.problems, p)
 	}
 }
 
@@ -216,7 +252,7 @@ func (c *checker) publication(ctx context.Context, pub Publication, captured []T
 
 // rights checks that the role may create or extend the publication.
 func (c *checker) rights(ctx context.Context, pub Publication, added []TableRef) {
-	const byHand = "; grant it, or have the publication made by hand and set publication.autocreate.mode=disabled"
+	const byHand = "or have the publication made by hand and set publication.autocreate.mode=disabled"
 	var create bool
 	if err := c.conn.QueryRow(ctx, "SELECT has_database_privilege(current_database(), 'CREATE')").Scan(&create); err != nil {
 		c.fail("publication.autocreate.mode", fmt.Errorf("read the role's rights: %w", err))
@@ -224,11 +260,11 @@ func (c *checker) rights(ctx context.Context, pub Publication, added []TableRef)
 	}
 	switch {
 	case pub.Exists && !pub.Owned:
-		c.fail("publication.autocreate.mode", fmt.Errorf("user %q does not own publication %s and cannot add tables to it%s", c.info.User, pub.Name, byHand))
+		c.fail("publication.autocreate.mode", fmt.Errorf("user %q does not own publication %s and cannot add tables to it; make it the owner, %s", c.info.User, pub.Name, byHand))
 	case !pub.Exists && !create:
-		c.fail("publication.autocreate.mode", fmt.Errorf("user %q lacks CREATE on database %q and cannot create publication %s%s", c.info.User, c.info.Database, pub.Name, byHand))
+		c.fail("publication.autocreate.mode", fmt.Errorf("user %q lacks CREATE on database %q and cannot create publication %s; grant it, %s", c.info.User, c.info.Database, pub.Name, byHand))
 	case !pub.Exists && c.cfg.Publication.Mode == AllTables && !c.info.Superuser:
-		c.fail("publication.autocreate.mode", fmt.Errorf("user %q is no superuser and cannot create publication %s FOR ALL TABLES; choose filtered%s", c.info.User, pub.Name, byHand))
+		c.fail("publication.autocreate.mode", fmt.Errorf("user %q is no superuser and cannot create publication %s FOR ALL TABLES; choose filtered, %s", c.info.User, pub.Name, byHand))
 	}
 	oids := make([]uint32, len(added))
 	for i, r := range added {
@@ -242,6 +278,6 @@ SELECT array(SELECT n.nspname || '.' || c.relname FROM pg_class c JOIN pg_namesp
 		c.fail("publication.autocreate.mode", fmt.Errorf("read the owners of the captured tables: %w", err))
 	}
 	if len(foreign) > 0 {
-		c.fail("publication.autocreate.mode", fmt.Errorf("user %q does not own %s and cannot publish it%s", c.info.User, strings.Join(foreign, ", "), byHand))
+		c.fail("publication.autocreate.mode", fmt.Errorf("user %q does not own %s and cannot add that to publication %s; make it or a role it belongs to the owner, %s", c.info.User, strings.Join(foreign, ", "), pub.Name, byHand))
 	}
 }

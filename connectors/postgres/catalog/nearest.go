@@ -48,3 +48,20 @@ func distance(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// nearestNames finds up to three names that are written like text.
+func nearestNames(text string, names []string) []string {
+	want := strings.ToLower(strings.ReplaceAll(text, `\`, ""))
+	found := map[int][]string{}
+	limit := max(2, len(want)/5)
+	for _, name := range names {
+		if d := distance(want, strings.ToLower(name)); d <= limit {
+			found[d] = append(found[d], name)
+		}
+	}
+	var out []string
+	for d := 0; d <= limit; d++ {
+		out = append(out, found[d]...)
+	}
+	return out[:min(3, len(out))]
+}

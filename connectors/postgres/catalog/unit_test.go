@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -237,3 +238,29 @@ func TestNearest(t *testing.T) {
 func itoa(n uint16) string { return strconv.Itoa(int(n)) }
 
 func itoa32(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
+
+func TestMembersThatMatchNothing(t *testing.T) {
+	member := func(text string, columns bool) Member {
+		return Member{Property: "p", Text: text, Columns: columns, Matches: regexp.MustCompile("^(?:" + text + ")$").MatchString}
+	}
+	tables := []*Table{{Schema: "public", Name: "people", Columns: []Column{{Name: "id"}, {Name: "salary"}}}}
+	refs := []TableRef{{Schema: "public", Name: "people"}, {Schema: "public", Name: "secrets"}}
+	c := &checker{cfg: CheckConfig{Members: []Member{
+		member(`public\.people\.salary`, true), member(`public\.secrets`, false),
+		member(`public\.people\.salery`, true), member(`public\.secrts`, false), member(`.*\.password`, true),
+	}}}
+	c.members(refs, tables)
+	want := []string{
+		`p: "public\\.people\\.salery" matches no column of a captured table; did you mean public.people.salary?`,
+		`p: "public\\.secrts" matches no table; did you mean public.secrets?`,
+		`warning: p: ".*\\.password" matches no column of a captured table`,
+	}
+	if len(c.problems) != len(want) {
+		t.Fatalf("got %v", c.problems)
+	}
+	for i, p := range c.problems {
+		if p.String() != want[i] {
+			t.Errorf("got %s\nwant %s", p, want[i])
+		}
+	}
+}

@@ -95,7 +95,8 @@ func (c *Connector) encoder(registry encode.Registry, topics encode.Topics) (*en
 	cfg := c.Config
 	e := encode.Config{
 		Prefix: cfg.String("topic.prefix"), Server: cfg.String("topic.prefix"), Overrides: c.naming,
-		Tombstones: cfg.Bool("tombstones.on.delete"), Deletes: cfg.Bool("deletes.on.delete"),
+		// Both off is a problem told already; validate goes on to find the others.
+		Tombstones: cfg.Bool("tombstones.on.delete") || !cfg.Bool("deletes.on.delete"), Deletes: cfg.Bool("deletes.on.delete"),
 		MetadataPrefix: cfg.String("metadata.field.prefix"), MaxRequestSize: int(cfg.Int("max.request.size")),
 		Key: c.converter("key.converter"), Value: c.converter("value.converter"),
 		Transactions: cfg.Bool("provide.transaction.metadata"), TransactionTopic: cfg.String("topic.prefix") + "." + cfg.String("topic.transaction"),

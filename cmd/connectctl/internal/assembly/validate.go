@@ -3,7 +3,6 @@ package assembly
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -153,7 +152,7 @@ func (c *Connector) checkKafka(ctx context.Context) (problems []connectors.Probl
 	defer p.close()
 	if p.registry != nil {
 		if err := p.registry.Check(ctx); err != nil {
-			add(fmt.Errorf("schema registry: %w", err))
+			add(err)
 		}
 	}
 	if err := kafkaconf.Reach(ctx, p.produce); err != nil {
