@@ -67,6 +67,9 @@ func describeChanges(changes []schema.Change) string {
 	return strings.Join(texts, "; ")
 }
 
+// columnProperty is on every field of a flat value that is a column, and on no metadata field.
+const columnProperty = "tidemark.type"
+
 // node is a parsed Avro schema: a name, an object, or the branches of a union.
 type node = any
 
@@ -139,6 +142,12 @@ func (c *comparison) record(was, is node) bool {
 		i := slices.IndexFunc(after, func(g map[string]any) bool { return g["name"] == name })
 		if i < 0 {
 			c.add(schema.Change{Kind: schema.ColumnDropped, Column: columnName(f), Old: typeName(f)}, false)
+			continue
+		}
+		if (f[columnProperty] == nil) != (after[i][columnProperty] == nil) {
+			// The name went from a metadata field to a column, or back (metadata.field.prefix): readers see a
+			// field of another meaning, which only the registry's level may allow.
+			c.add(schema.Change{Kind: schema.ColumnAdded, Column: columnName(after[i]), New: typeName(after[i])}, false)
 			continue
 		}
 		promoted := c.promotes(f["type"], after[i]["type"])
@@ -290,7 +299,7 @@ func columnName(f map[string]any) string {
 
 // typeName is the database's name of a field's type, Avro's where the schema does not tell it.
 func typeName(f map[string]any) string {
-	if name, ok := f["tidemark.type"].(string); ok {
+	if name, ok := f[columnProperty].(string); ok {
 		return name
 	}
 	return avroName(f["type"])
