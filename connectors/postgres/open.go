@@ -242,6 +242,9 @@ func (o *opening) drift(ctx context.Context) error {
 
 // publish makes the publication what its mode asks for and checks that it covers the captured tables.
 func (o *opening) publish(ctx context.Context, slot catalog.Slot) (err error) {
+	if err := o.takenOut(ctx); err != nil {
+		return err
+	}
 	if o.pub, err = catalog.EnsurePublication(ctx, o.sql, o.set.publication, o.opts.Report); err != nil {
 		return err
 	}
@@ -251,6 +254,29 @@ func (o *opening) publish(ctx context.Context, slot catalog.Slot) (err error) {
 	}
 	if young := o.pub.YoungerThan(slot); young != "" {
 		o.opts.Log.Warn(young)
+	}
+	return nil
+}
+
+// takenOut refuses to put a table back that this stream has published and that somebody took out of the publication: what was
+// changed meanwhile is not in the log, and going on would hide that.
+func (o *opening) takenOut(ctx context.Context) error {
+	if o.position == nil || o.set.publication.Mode != catalog.Filtered {
+		return nil
+	}
+	pub, err := catalog.ReadPublication(ctx, o.sql, o.set.publication.Name)
+	if err != nil || !pub.Exists || pub.AllTables {
+		return err
+	}
+	published := map[uint32]bool{}
+	for _, t := range pub.Tables {
+		published[t.OID] = true
+	}
+	for _, t := range o.captured {
+		if _, known := o.states[t.QualifiedName()]; known && !published[t.OID] {
+			return connectors.Refuse(fmt.Errorf("table %s was taken out of publication %s, and what was changed in it since is not in the log; to go on without it run ALTER PUBLICATION %s ADD TABLE %s, or begin a new generation with connectctl offsets reset WORKER CONNECTOR, or leave the table out of table.include.list",
+				t.QualifiedName(), pub.Name, pgx.Identifier{pub.Name}.Sanitize(), t.Quoted()))
+		}
 	}
 	return nil
 }

@@ -113,6 +113,26 @@ func TestDriftUnderWay(t *testing.T) {
 	}
 }
 
+// A table taken out of a publication that the connector may extend is not put back without a word.
+func TestTakenOutTableIsNotPutBack(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		p.raw["publication.autocreate.mode"], p.raw["table.include.list"] = "filtered", `public\.(a|b)`
+		p.sql("CREATE TABLE a(id int PRIMARY KEY)", "CREATE TABLE b(id int PRIMARY KEY)", "CREATE TABLE c(id int PRIMARY KEY)")
+		s := p.open(Options{})
+		p.sql("INSERT INTO a VALUES (1)")
+		p.until(s, 1)
+		_ = s.Close(p.ctx)
+		p.sql("ALTER PUBLICATION tidemark DROP TABLE a", "INSERT INTO a VALUES (2)")
+		p.openError(connectors.ClassRefused, "table public.a was taken out of publication tidemark")
+		p.sql(`ALTER PUBLICATION tidemark ADD TABLE a`)
+		p.raw["table.include.list"] = `public\.(a|b|c)` // one that was never published is added
+		s = p.open(Options{})
+		p.sql("INSERT INTO c VALUES (3)")
+		p.until(s, 2)
+		_ = s.Close(p.ctx)
+	})
+}
+
 func TestDropAndAddColumns(t *testing.T) {
 	onEach(t, func(p *pgtest) {
 		p.sql("CREATE TABLE a(id int PRIMARY KEY, n int, c varchar(10))")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/offsets"
@@ -82,8 +83,37 @@ func (c *Connector) describeKafka(ctx context.Context, p *parts) []connectors.Fa
 	if len(missing) == 0 {
 		missing = []string{"nothing"}
 	}
-	for _, m := range missing {
+	for _, m := range grouped(missing) {
 		facts = append(facts, connectors.Fact{Name: "brokers miss", Value: m})
 	}
 	return facts
+}
+
+// grouped joins sentences that say the same of several topics.
+func grouped(missing []string) []string {
+	names := map[string][]string{}
+	var out []string
+	for _, m := range missing {
+		rest, ok := strings.CutPrefix(m, "topic ")
+		name, what, cut := strings.Cut(rest, " ")
+		if !ok || !cut {
+			out = append(out, m)
+			continue
+		}
+		if names[what] == nil {
+			out = append(out, what)
+		}
+		names[what] = append(names[what], name)
+	}
+	for i, what := range out {
+		switch list := names[what]; {
+		case len(list) == 1:
+			out[i] = "topic " + list[0] + " " + what
+		case len(list) > 4:
+			out[i] = fmt.Sprintf("%s and %d more topics, each: %s", strings.Join(list[:3], ", "), len(list)-3, what)
+		case len(list) > 1:
+			out[i] = "topics " + strings.Join(list, ", ") + ", each: " + what
+		}
+	}
+	return out
 }
