@@ -3,12 +3,14 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/schema"
 )
 
 // once makes one start and streams until something ends it. The error is nil only when the context ended.
@@ -49,12 +51,25 @@ func (r *runner) once(ctx context.Context) (err error) {
 	c := &committer{cfg: cfg, source: source, sink: sink, q: newQueue(), alone: r.alone}
 	work, cancel := outlive(ctx, cfg.StopTimeout)
 	defer cancel()
+	cfg.Log.Info("streaming", "generation", gen.Number, "from", opened.Start, "tables", tableNames(opened.Tables))
 	r.report("RUNNING", "")
 	if err = c.begin(work, gen, begins, stored, opened); err == nil {
 		err = r.stream(ctx, work, c)
 	}
 	r.progress, r.group = c.progress, c.group.stats.Transactions
 	return err
+}
+
+// tableNames names the tables for a log line, the first fifty of them.
+func tableNames(tables []*schema.Table) string {
+	names := make([]string, 0, len(tables))
+	for _, t := range tables[:min(50, len(tables))] {
+		names = append(names, t.QualifiedName())
+	}
+	if more := len(tables) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // begin records what differs from the stored offsets before anything is streamed: a new

@@ -37,7 +37,9 @@ start again; others go on. The exit code is that of the first one that stopped: 
 			if err != nil {
 				return &exitError{exitUsage, err}
 			}
-			return runAll(cmd.Context(), slog.New(handler), all)
+			log := slog.New(handler)
+			log.Info("connectctl", "version", version)
+			return runAll(cmd.Context(), log, all)
 		},
 	}
 	cmd.Flags().StringVar(&logFormat, "log-format", "text", "text or json, to standard error")

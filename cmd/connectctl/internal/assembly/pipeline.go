@@ -232,6 +232,7 @@ func (c *Connector) Run(ctx context.Context, log *slog.Logger, report connectors
 		return connectors.Refuse(err)
 	}
 	who := c.identity()
+	log.Info("connector", "class", c.engine.name, "topics", who.server+".*", "offsets", c.offsetsTopic(), "delivery", c.Config.String("delivery.mode"))
 	p.store = p.offsetsStore(who.server)
 	return pipeline.Run(ctx, pipeline.Config{
 		NewSource:        func() (connectors.Source, error) { return c.engine.source(c.Config, who, log, report) },
