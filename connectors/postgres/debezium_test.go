@@ -172,7 +172,7 @@ func (o *ours) Resolve(_ context.Context, _, text string) (int, error) {
 
 func (o *ours) SchemaByID(_ context.Context, id int) (string, error) { return o.schemas[id], nil }
 
-func (o *ours) Ensure(context.Context, string) (pipeline.TopicInfo, error) {
+func (o *ours) Ensure(context.Context, string, bool) (pipeline.TopicInfo, error) {
 	return pipeline.TopicInfo{Partitions: 1}, nil
 }
 

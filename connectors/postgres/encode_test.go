@@ -22,7 +22,7 @@ func (ids) SchemaByID(context.Context, int) (string, error) { return "", nil }
 
 type oneTopic struct{}
 
-func (oneTopic) Ensure(context.Context, string) (pipeline.TopicInfo, error) {
+func (oneTopic) Ensure(context.Context, string, bool) (pipeline.TopicInfo, error) {
 	return pipeline.TopicInfo{Partitions: 3, MaxMessageBytes: 1 << 20}, nil
 }
 func (oneTopic) Forget(string) {}

@@ -45,7 +45,7 @@ func (e *Encoder) openBrackets(ctx context.Context) (err error) {
 	}
 	t := &brackets{format: e.cfg.Format.Brackets(), topic: e.TransactionTopic()}
 	e.cfg.Topics.Forget(t.topic)
-	if t.info, err = e.cfg.Topics.Ensure(ctx, t.topic); err != nil {
+	if t.info, err = e.cfg.Topics.Ensure(ctx, t.topic, false); err != nil {
 		return err
 	}
 	s := t.format.Schemas()

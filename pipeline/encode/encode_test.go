@@ -284,6 +284,13 @@ func TestPrepareRefuses(t *testing.T) {
 	if len(fresh.topics.forgotten) != 1 {
 		t.Error("the topic was not looked up again")
 	}
+	again := newRig(t, nil)
+	again.registry.texts = r.registry.texts
+	again.registry.ids = r.registry.ids
+	again.prepare(t, 1, stored, table)
+	if fresh.topics.used["shop.public.orders"] || !again.topics.used["shop.public.orders"] {
+		t.Error("only a topic that this generation has used must be there")
+	}
 }
 
 func TestNewRefuses(t *testing.T) {

@@ -50,9 +50,13 @@ func (r *fakeRegistry) SchemaByID(_ context.Context, id int) (string, error) {
 type fakeTopics struct {
 	info      map[string]pipeline.TopicInfo
 	forgotten []string
+	used      map[string]bool
 }
 
-func (f *fakeTopics) Ensure(_ context.Context, topic string) (pipeline.TopicInfo, error) {
+func (f *fakeTopics) Ensure(_ context.Context, topic string, used bool) (pipeline.TopicInfo, error) {
+	if used {
+		f.used = map[string]bool{topic: true}
+	}
 	if info, ok := f.info[topic]; ok {
 		return info, nil
 	}

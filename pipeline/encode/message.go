@@ -37,7 +37,7 @@ func (e *Encoder) openMessages(ctx context.Context) error {
 	p := &plan{table: messageTable(), of: &table{name: "message", topic: e.MessageTopic()}, keyed: true}
 	e.cfg.Topics.Forget(p.of.topic)
 	var err error
-	if p.of.info, err = e.cfg.Topics.Ensure(ctx, p.of.topic); err != nil {
+	if p.of.info, err = e.cfg.Topics.Ensure(ctx, p.of.topic, false); err != nil {
 		return blockRefused(err)
 	}
 	if p.format, err = e.cfg.Format.Messages(); err != nil {

@@ -83,7 +83,8 @@ func (e *Encoder) open(ctx context.Context, t *schema.Table) (*table, error) {
 	name := t.QualifiedName()
 	of := &table{name: name, topic: e.Topic(t), stored: e.stored[name]}
 	var err error
-	if of.info, err = e.cfg.Topics.Ensure(ctx, of.topic); err != nil {
+	used := of.stored.Generation == e.generation && of.stored.Topic == of.topic
+	if of.info, err = e.cfg.Topics.Ensure(ctx, of.topic, used); err != nil {
 		return nil, err
 	}
 	if len(t.Key) == 0 {

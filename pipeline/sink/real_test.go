@@ -135,7 +135,7 @@ func TestNoRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer topics.Close()
-	_, err = topics.Ensure(t.Context(), c.topic+".new")
+	_, err = topics.Ensure(t.Context(), c.topic+".new", false)
 	wantError(t, err, connectors.ClassWait, c.topic+".new", "grant")
 	if _, p := topics.Check(t.Context(), []string{c.topic, c.topic + ".new", "a b"}); len(p) != 3 {
 		t.Errorf("got %v", p)

@@ -63,10 +63,10 @@ func (t *Topics) Forget(topic string) {
 	delete(t.known, topic)
 }
 
-// Ensure returns a topic's facts and creates it where it is missing and creation is on. Answers
-// are kept until Forget. An error is one sentence that names the topic and the way out; all but
+// Ensure returns a topic's facts and creates it where it is missing and creation is on, unless it was used before: whoever
+// deleted it shall know that its records are gone. Answers are kept until Forget. An error is one sentence that names the topic and the way out; all but
 // an invalid name may pass.
-func (t *Topics) Ensure(ctx context.Context, topic string) (TopicInfo, error) {
+func (t *Topics) Ensure(ctx context.Context, topic string, used bool) (TopicInfo, error) {
 	t.mu.Lock()
 	info, ok := t.known[topic]
 	t.mu.Unlock()
@@ -78,6 +78,9 @@ func (t *Topics) Ensure(ctx context.Context, topic string) (TopicInfo, error) {
 	}
 	partitions, err := t.lookup(ctx, topic)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		if used {
+			return TopicInfo{}, fmt.Errorf("topic %s is gone, and the records of this generation with it; create it again, with as many partitions, to go on without them, or reset the connector for a new generation", topic)
+		}
 		partitions, err = t.create(ctx, topic)
 	}
 	if err != nil {

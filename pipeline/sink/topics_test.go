@@ -103,36 +103,39 @@ func TestEnsureTopic(t *testing.T) {
 	fresh := c.prefix + ".new"
 	t.Cleanup(func() { _, _ = c.adm.DeleteTopics(context.Background(), fresh) })
 	off := c.topics(nil)
-	_, err := off.Ensure(t.Context(), fresh)
+	_, err := off.Ensure(t.Context(), fresh, false)
 	wantError(t, err, connectors.ClassWait, fresh, "topic.creation.enable")
-	_, err = off.Ensure(t.Context(), "a b")
+	_, err = off.Ensure(t.Context(), "a b", false)
 	wantError(t, err, connectors.ClassRefused, "a b")
 	if _, p := off.Check(t.Context(), []string{fresh, "a b", c.topic}); len(p) != 2 {
 		t.Errorf("got %v", p)
 	}
 
 	wrong := c.topics(map[string]string{"default.partitions": "3", "default.replication.factor": "7"})
-	_, err = wrong.Ensure(t.Context(), fresh)
+	_, err = wrong.Ensure(t.Context(), fresh, false)
 	wantError(t, err, connectors.ClassWait, "topic.creation.default.replication.factor", "7")
 	if _, p := wrong.Check(t.Context(), []string{fresh}); len(p) != 1 {
 		t.Errorf("got %v", p)
 	}
 	odd := c.topics(map[string]string{"default.partitions": "3", "default.replication.factor": "1", "default.no.such": "1"})
-	_, err = odd.Ensure(t.Context(), fresh)
+	_, err = odd.Ensure(t.Context(), fresh, false)
 	wantError(t, err, connectors.ClassWait, "settings of topic.creation.default", "no.such")
 
 	on := c.topics(map[string]string{"default.partitions": "3", "default.replication.factor": "-1", "default.cleanup.policy": "compact", "default.max.message.bytes": "4000", "default.message.timestamp.after.max.ms": "5000"})
 	if _, p := on.Check(t.Context(), []string{fresh}); len(p) != 0 {
 		t.Errorf("got %v", p)
 	}
-	info, err := on.Ensure(t.Context(), fresh)
+	if _, err := on.Ensure(t.Context(), fresh, true); err == nil || connectors.ClassOf(err) != connectors.ClassWait || !strings.Contains(err.Error(), fresh+" is gone") {
+		t.Errorf("a topic that was used: %v", err)
+	}
+	info, err := on.Ensure(t.Context(), fresh, false)
 	if err != nil || info.Partitions != 3 || info.CleanupPolicy != "compact" || info.MaxMessageBytes != 4000 || info.TimestampAfterMaxMs != 5000 || info.TimestampBeforeMaxMs <= 0 {
 		t.Errorf("got %+v, %v", info, err)
 	}
 	if on.MaxMessageBytes(fresh) != 4000 || on.MaxMessageBytes("other") != 0 {
 		t.Error("the limit is not kept")
 	}
-	if again, err := off.Ensure(t.Context(), fresh); err != nil || again != info {
+	if again, err := off.Ensure(t.Context(), fresh, false); err != nil || again != info {
 		t.Errorf("got %+v, %v", again, err)
 	}
 }
@@ -146,7 +149,7 @@ func TestBatchesFitTheTopic(t *testing.T) {
 	t.Cleanup(func() { _, _ = c.adm.DeleteTopics(context.Background(), small) })
 	c.topic = small
 	topics := c.topics(nil)
-	if _, err := topics.Ensure(t.Context(), small); err != nil {
+	if _, err := topics.Ensure(t.Context(), small, false); err != nil {
 		t.Fatal(err)
 	}
 	cfg := c.config()

@@ -56,7 +56,7 @@ func TestDocumentedRightsSuffice(t *testing.T) {
 		}
 	}
 	step("fence", s.Fence(t.Context()))
-	_, err = p.topics.Ensure(t.Context(), topic)
+	_, err = p.topics.Ensure(t.Context(), topic, false)
 	step("create the data topic", err)
 	step("write", s.Write(t.Context(), &pipeline.Chunk{Records: []pipeline.Record{
 		{Topic: topic, Key: []byte("k"), Value: []byte("v"), Timestamp: time.Now().UnixMilli(), Headers: []pipeline.Header{{Key: "__gen", Value: []byte("3")}}},

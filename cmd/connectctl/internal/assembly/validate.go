@@ -117,7 +117,7 @@ func (nobody) Resolve(context.Context, string, string) (int, error) { return 0, 
 
 func (nobody) SchemaByID(context.Context, int) (string, error) { return "", errNobody }
 
-func (nobody) Ensure(context.Context, string) (pipeline.TopicInfo, error) {
+func (nobody) Ensure(context.Context, string, bool) (pipeline.TopicInfo, error) {
 	return pipeline.TopicInfo{}, errNobody
 }
 
