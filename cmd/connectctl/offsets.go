@@ -113,6 +113,11 @@ not compare, and consumers are told by an activation record.`,
 			if err := stopped(cmd.Context(), c, force); err != nil {
 				return err
 			}
+			if !force {
+				if err := c.CheckReach(cmd.Context(), canonical); err != nil {
+					return fmt.Errorf("offset of connector %s: %w", c.Name(), err)
+				}
+			}
 			gen, err := c.SetOffset(cmd.Context(), canonical, start)
 			if err != nil {
 				return classError(err)

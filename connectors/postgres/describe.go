@@ -94,6 +94,34 @@ func ActivePID(ctx context.Context, cfg connectors.Config) (int32, error) {
 	return slot.ActivePID, err
 }
 
+// CheckReach refuses an offset that the slot can no longer give: what is before its confirmed position is gone. A slot that does
+// not exist refuses nothing here; a start tells.
+func CheckReach(ctx context.Context, cfg connectors.Config, o offsets.Object) error {
+	p, err := catalog.ParsePosition(o)
+	if err != nil || p == nil {
+		return err
+	}
+	set, err := newSettings(cfg)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	defer cancel()
+	conn, err := catalog.Connect(ctx, set.conn)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	slot, err := catalog.ReadSlot(ctx, conn, set.slot)
+	if err != nil {
+		return err
+	}
+	if slot.Exists && p.BoundaryLSN < slot.ConfirmedFlush {
+		return fmt.Errorf("slot %s is confirmed up to %s, what is before it is gone: set boundary_lsn to %s or later", set.slot, slot.ConfirmedFlush, slot.ConfirmedFlush)
+	}
+	return nil
+}
+
 // CheckOffset checks a stream offset an operator wants to set and returns the position it starts at, as
 // compact JSON, and the offset in its canonical form. Only boundary_lsn is required.
 func CheckOffset(o offsets.Object, group, connector string) (start string, canonical offsets.Object, err error) {

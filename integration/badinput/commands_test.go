@@ -225,6 +225,8 @@ func offsetsCommands(t *testing.T, pg *env.Postgres) {
 func (s *stage) setAndReset(w, c, boundary string) {
 	s.Helper()
 	s.sql("INSERT INTO public.t VALUES (2, 'b')")
+	_, sentence := s.ctl(1, "offsets", "set", w, c, `{"boundary_lsn":"0/1"}`)
+	s.wants(sentence, "slot "+s.name, "is confirmed up to ", "or later")
 	out, _ := s.ctl(0, "offsets", "set", w, c, `{"boundary_lsn":"`+boundary+`"}`)
 	s.wants(out, "connector "+s.name+` starts at {"lsn":"`, "in generation 2")
 	p := s.run()

@@ -25,6 +25,7 @@ type engine struct {
 	describe    func(ctx context.Context, cfg connectors.Config) ([]connectors.Fact, error)
 	inUse       func(ctx context.Context, cfg connectors.Config) (string, error)
 	slot        func(cfg connectors.Config) string // names the reader's place at its server
+	checkReach  func(ctx context.Context, cfg connectors.Config, o offsets.Object) error
 	checkOffset func(o offsets.Object, group, connector string) (start string, canonical offsets.Object, err error)
 }
 
@@ -53,6 +54,7 @@ func engines() []engine {
 		slot: func(cfg connectors.Config) string {
 			return fmt.Sprintf("%s of %s:%s", cfg.String("slot.name"), cfg.String("database.hostname"), cfg.String("database.port"))
 		},
+		checkReach:  postgres.CheckReach,
 		checkOffset: postgres.CheckOffset,
 	}}
 }
@@ -230,6 +232,11 @@ func (c *Connector) generationsTopic() string {
 
 // InUse tells who uses the connector's source now, empty where nobody does.
 func (c *Connector) InUse(ctx context.Context) (string, error) { return c.engine.inUse(ctx, c.Config) }
+
+// CheckReach asks the source whether it can still start at an offset.
+func (c *Connector) CheckReach(ctx context.Context, o offsets.Object) error {
+	return c.engine.checkReach(ctx, c.Config, o)
+}
 
 // CheckOffset checks an offset an operator wants to set.
 func (c *Connector) CheckOffset(o offsets.Object) (start string, canonical offsets.Object, err error) {
