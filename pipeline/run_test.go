@@ -248,7 +248,7 @@ func TestTransactionThatTimesOutTwiceBlocks(t *testing.T) {
 		if connectors.ClassOf(err) != connectors.ClassBlock || !errors.Is(err, ErrTransactionTimedOut) {
 			t.Errorf("Run: %v", err)
 		}
-		if n := strings.Count(r.states.String(), "STARTING"); n != 2 {
+		if n := strings.Count(r.states.String(), "STARTING \n"); n != 2 {
 			t.Errorf("%d starts:\n%s", n, &r.states)
 		}
 	})

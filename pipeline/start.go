@@ -45,6 +45,7 @@ func (r *runner) once(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	r.report("STARTING", fmt.Sprintf("preparing topics and schemas of %d tables", len(opened.Tables))) // hundreds of new topics take a while
 	if err := cfg.Encoder.Prepare(ctx, gen.Number, opened.Tables, stored); err != nil {
 		return fmt.Errorf("prepare topics and schemas: %w", err)
 	}

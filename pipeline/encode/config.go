@@ -18,7 +18,7 @@ type Registry interface {
 
 // Topics gives the facts of data topics and creates missing ones; sink.Topics is one. Its errors name topic and way
 // out; those without a class are waited for. A topic that was used before is not created anew: its records would be missing
-// without a word. Forget makes the next Ensure look again.
+// without a word. Forget makes the next Ensure look again. Both may be called from several goroutines.
 type Topics interface {
 	Ensure(ctx context.Context, topic string, used bool) (pipeline.TopicInfo, error)
 	Forget(topic string)

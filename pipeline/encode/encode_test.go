@@ -7,8 +7,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -290,6 +293,24 @@ func TestPrepareRefuses(t *testing.T) {
 	again.prepare(t, 1, stored, table)
 	if fresh.topics.used["shop.public.orders"] || !again.topics.used["shop.public.orders"] {
 		t.Error("only a topic that this generation has used must be there")
+	}
+}
+
+// Many topics are looked up side by side: each waits here until another one is asked for too.
+func TestTopicsSideBySide(t *testing.T) {
+	r := newRig(t, nil)
+	var asked atomic.Int32
+	r.topics.hold = func() {
+		asked.Add(1)
+		for deadline := time.Now().Add(5 * time.Second); asked.Load() < 2 && time.Now().Before(deadline); {
+			runtime.Gosched()
+		}
+	}
+	one, two := *ordersTable(), *ordersTable()
+	two.Name = "orders2"
+	r.prepare(t, 1, nil, &one, &two)
+	if n := r.topics.most.Load(); n != 2 {
+		t.Errorf("%d at once, want 2", n)
 	}
 }
 

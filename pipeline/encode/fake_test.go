@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,10 +52,21 @@ func (r *fakeRegistry) SchemaByID(_ context.Context, id int) (string, error) {
 type fakeTopics struct {
 	info      map[string]pipeline.TopicInfo
 	forgotten []string
+	mu        sync.Mutex
 	used      map[string]bool
+	atOnce    atomic.Int32
+	most      atomic.Int32 // calls of Ensure side by side
+	hold      func()       // runs in every Ensure
 }
 
 func (f *fakeTopics) Ensure(_ context.Context, topic string, used bool) (pipeline.TopicInfo, error) {
+	f.most.Store(max(f.most.Load(), f.atOnce.Add(1)))
+	defer f.atOnce.Add(-1)
+	if f.hold != nil {
+		f.hold()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if used {
 		f.used = map[string]bool{topic: true}
 	}

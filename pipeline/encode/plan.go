@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/offsets"
 	"github.com/tidemark-cdc/tidemark/pipeline"
@@ -61,13 +63,37 @@ func (e *Encoder) Prepare(ctx context.Context, generation int64, tables []*schem
 		}
 		e.take(e.Topic(t), t)
 	}
+	e.ensureTopics(ctx, tables)
 	for _, t := range tables {
-		e.cfg.Topics.Forget(e.Topic(t))
 		if _, err := e.open(ctx, t); err != nil {
 			return err
 		}
 	}
 	return e.openBrackets(ctx)
+}
+
+// topicsAtOnce bounds the topics that are looked up or created side by side: one after the other, hundreds take minutes.
+const topicsAtOnce = 8
+
+// ensureTopics asks for all topics anew. What goes wrong is met again, and told, where the table is opened.
+func (e *Encoder) ensureTopics(ctx context.Context, tables []*schema.Table) {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(topicsAtOnce)
+	for _, t := range tables {
+		topic, used := e.Topic(t), e.used(t)
+		e.cfg.Topics.Forget(topic)
+		g.Go(func() error {
+			_, err := e.cfg.Topics.Ensure(ctx, topic, used)
+			return err
+		})
+	}
+	_ = g.Wait()
+}
+
+// used tells whether this generation has written to a table's topic.
+func (e *Encoder) used(t *schema.Table) bool {
+	stored := e.stored[t.QualifiedName()]
+	return stored.Generation == e.generation && stored.Topic == e.Topic(t)
 }
 
 func (e *Encoder) checkNames(t *schema.Table) error {
@@ -83,8 +109,7 @@ func (e *Encoder) open(ctx context.Context, t *schema.Table) (*table, error) {
 	name := t.QualifiedName()
 	of := &table{name: name, topic: e.Topic(t), stored: e.stored[name]}
 	var err error
-	used := of.stored.Generation == e.generation && of.stored.Topic == of.topic
-	if of.info, err = e.cfg.Topics.Ensure(ctx, of.topic, used); err != nil {
+	if of.info, err = e.cfg.Topics.Ensure(ctx, of.topic, e.used(t)); err != nil {
 		return nil, err
 	}
 	if len(t.Key) == 0 {
