@@ -16,6 +16,9 @@ if [ "$what" != e2e ]; then
   eval "$($GO run ./integration/env/cmd/envctl vars -postgres 14,18 -kafka -registry)"
   $GO test -timeout 6m ./connectors/postgres/... ./offsets/kafkastore/... ./pipeline/... ./schema/registry/... || failed=1
 fi
+if [ "$what" != e2e ]; then
+  integration/with-postgis.sh || failed=1
+fi
 if [ "$what" != packages ]; then
   echo "== end to end"
   $GO test -timeout 12m -parallel "${TIDEMARK_PARALLEL:-4}" ./integration/... "$@" || failed=1
