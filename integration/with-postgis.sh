@@ -10,7 +10,7 @@ fi
 echo "== PostGIS"
 DIR=$(mktemp -d)
 chmod 755 "$DIR"
-export DIR SOURCE=apt VERSION=15
+export DIR VERSION=15 PGROOT=/usr/lib/postgresql/15
 trap 'integration/env/setup-postgres.sh stop >/dev/null || true; rm -rf "$DIR"' EXIT
 for _ in 1 2 3; do
   PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')

