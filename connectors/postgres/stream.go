@@ -39,6 +39,7 @@ type stream struct {
 	plans    *planner
 	status   *status
 	sentinel *sentinel
+	silence  silence
 
 	started bool
 	failed  error // sticky: the same bytes are not read twice
@@ -96,6 +97,7 @@ func (s *stream) watch() {
 		case <-s.stop:
 			return
 		case <-beat.C:
+			s.listen()
 			s.status.askKeepalive()
 			if s.set.action != "" {
 				s.wake(&s.actDue)
@@ -264,7 +266,7 @@ func (s *stream) read(ctx context.Context) error {
 	if err := s.events(ctx); err != nil {
 		return err
 	}
-	err := s.wire.fill(s.asm.inTx)
+	err := s.silence.wait(func() error { return s.wire.fill(s.asm.inTx) })
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		// The deadline first, the flags second: an event in between sets it again.
 		if err := s.wire.conn.SetReadDeadline(time.Time{}); err != nil {
