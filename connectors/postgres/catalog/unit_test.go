@@ -247,11 +247,11 @@ func TestMembersThatMatchNothing(t *testing.T) {
 	refs := []TableRef{{Schema: "public", Name: "people"}, {Schema: "public", Name: "secrets"}}
 	c := &checker{cfg: CheckConfig{Members: []Member{
 		member(`public\.people\.salary`, true), member(`public\.secrets`, false),
-		member(`public\.people\.salery`, true), member(`public\.secrts`, false), member(`.*\.password`, true),
+		member(`public\.people\.salarx`, true), member(`public\.secrts`, false), member(`.*\.password`, true),
 	}}}
 	c.members(refs, tables)
 	want := []string{
-		`p: "public\\.people\\.salery" matches no column of a captured table; did you mean public.people.salary?`,
+		`p: "public\\.people\\.salarx" matches no column of a captured table; did you mean public.people.salary?`,
 		`p: "public\\.secrts" matches no table; did you mean public.secrets?`,
 		`warning: p: ".*\\.password" matches no column of a captured table`,
 	}
