@@ -260,7 +260,7 @@ func (p *play) finish(ctx context.Context) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	p.screen.Say("the shop closes after %s transactions; everything before %s has to be published", thousands(p.traffic.Transactions.Load()), target)
+	p.screen.Say("the shop closes; everything before %s has to be published", target)
 	err = p.within(ctx, publishLimit, "not everything was published", func(ctx context.Context) error { return p.watcher.WaitCommitted(ctx, target) })
 	if err != nil {
 		return Result{}, err
