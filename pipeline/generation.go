@@ -22,7 +22,7 @@ func (c *Config) generation(ctx context.Context, stored []offsets.Entry, opened 
 			return g, false, connectors.Refuse(fmt.Errorf("the stored generation of connector %q cannot be used: %w", c.Connector, err))
 		}
 		if _, ok := offsets.Find(stored, offsets.StreamPartition(c.Server)); ok {
-			return g, false, nil
+			return g, false, c.checkNewest(ctx, g)
 		}
 	}
 	highest, err := c.Generations.Highest(ctx, opened.Tables)
@@ -30,6 +30,20 @@ func (c *Config) generation(ctx context.Context, stored []offsets.Entry, opened 
 		return g, false, fmt.Errorf("find the highest generation in the data topics: %w", err)
 	}
 	return offsets.Generation{Number: max(highest, g.Number) + 1, Start: opened.Start}, true, nil
+}
+
+// checkNewest refuses a generation that is not the newest of its topics: whoever began the newer one keeps its offsets
+// elsewhere, and the records of two streams would mix. An activation commits with the offsets, so ours is never ahead of them.
+func (c *Config) checkNewest(ctx context.Context, g offsets.Generation) error {
+	highest, err := c.Generations.Highest(ctx, nil) // the activation records alone
+	if err != nil {
+		return fmt.Errorf("find the newest generation: %w", err)
+	}
+	if highest <= g.Number {
+		return nil
+	}
+	return connectors.Refuse(fmt.Errorf("topic %s says that generation %d has begun, and the stored offsets are of generation %d: another worker publishes under topic.prefix %q with another offsets topic, or an old offsets topic was put back; stop that worker or choose another topic.prefix, then connectctl offsets set (or reset) begins the next generation",
+		c.GenerationsTopic, highest, g.Number, c.Server))
 }
 
 // activation fills a chunk with the record that begins a generation, in the generations topic:

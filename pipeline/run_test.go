@@ -309,7 +309,7 @@ func TestGenerations(t *testing.T) {
 	}{
 		"first":                     {nil, 0, `{"gen":1} {"gen":1,"start":{"lsn":"0/10"},"baseline":false}`, 1},
 		"records without a key":     {nil, 7, `{"gen":8} {"gen":8,"start":{"lsn":"0/10"},"baseline":false}`, 8},
-		"stored":                    {[]offsets.Entry{gen3, stream}, 9, "", 3},
+		"stored":                    {[]offsets.Entry{gen3, stream}, 3, "", 3},
 		"stored, offsets removed":   {[]offsets.Entry{gen3}, 2, `{"gen":4} {"gen":4,"start":{"lsn":"0/10"},"baseline":false}`, 4},
 		"stream without generation": {[]offsets.Entry{stream}, 0, `{"gen":1} {"gen":1,"start":{"lsn":"0/10"},"baseline":false}`, 1},
 	} {
@@ -333,6 +333,18 @@ func TestGenerations(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A worker with another offsets topic has begun a newer generation of the same stream.
+func TestNewerGenerationElsewhereIsRefused(t *testing.T) {
+	b := newBroker()
+	b.store.Apply(offsets.Entry{Partition: offsets.GenerationPartition(server), Offset: offsets.Generation{Number: 3, Start: "{}"}.Object()},
+		offsets.Entry{Partition: offsets.StreamPartition(server), Offset: append(offsets.Object{{Name: "group", Value: "g"}, {Name: "connector", Value: "c"}}, sourcetest.Boundary(0)...)})
+	cfg := b.config(&encoder{}, nil)
+	cfg.Generations = highest(4)
+	if err := Run(context.Background(), cfg); connectors.ClassOf(err) != connectors.ClassRefused || !strings.Contains(err.Error(), "generation 4 has begun") {
+		t.Errorf("Run: %v", err)
 	}
 }
 

@@ -107,7 +107,8 @@ type Store interface {
 	Load(ctx context.Context) ([]offsets.Entry, error)
 }
 
-// Generations finds the highest __gen visible in a stream's data topics, 0 where they are absent or empty.
+// Generations finds the highest __gen visible in a stream's data topics and activation records, 0 where they are absent or
+// empty; without tables, in the activation records alone.
 type Generations interface {
 	Highest(ctx context.Context, tables []*schema.Table) (int64, error)
 }
