@@ -81,7 +81,7 @@ func (e *Encoder) truncate(ctx context.Context, c *pipeline.Chunk, p *plan, chan
 		}
 		id := p.valueID
 		if text := format.Schemas().Value; text != p.format.Schemas().Value {
-			if id, err = e.resolve(ctx, registry.ValueSubject(p.of.topic), text); err != nil {
+			if id, err = e.resolve(ctx, truncateSubject(p.of.topic), text); err != nil {
 				return err
 			}
 		}
@@ -104,6 +104,10 @@ func (e *Encoder) truncate(ctx context.Context, c *pipeline.Chunk, p *plan, chan
 	}
 	return nil
 }
+
+// truncateSubject is not the subject of the table's values: the next version of those would be judged against the metadata alone, and refused
+// for its key columns, which have no default.
+func truncateSubject(topic string) string { return registry.ValueSubject(topic + "-truncate") }
 
 // Messages writes logical messages like rows of a table of their own.
 func (f *flat) Messages() (TableFormat, error) { return f.Table(messageTable()) }

@@ -55,6 +55,18 @@ func TestTruncatesAndMessages(t *testing.T) {
 			t.Error("messages are no table of the source, but have an entry")
 		}
 	}
+	// Truncates are no version of the table's values: the next one would be judged against them.
+	for subject, want := range map[string]int{"shop.public.orders-value": 1, "shop.public.orders-truncate-value": 1} {
+		n := 0
+		for known := range r.registry.ids {
+			if text, ok := strings.CutPrefix(known, subject); ok && strings.HasPrefix(text, "{") {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("subject %s has %d schemas, want %d", subject, n, want)
+		}
+	}
 	again, err := r.encode(message("app", "one", true))
 	if err != nil || len(again.Records) != 1 || len(r.topics.forgotten) != 2 {
 		t.Errorf("the topic of the messages was asked for %v: %v", r.topics.forgotten, err)
