@@ -149,6 +149,13 @@ func (s *Sink) end(ctx context.Context, se *session) error {
 		se.spent = fmt.Errorf("commit the Kafka transaction: %w", s.explain(se, failure{err: err}))
 		return se.spent
 	}
+	if errors.Is(err, kerr.InvalidTxnState) {
+		// The broker has no transaction of ours and did not time it out, so somebody ended it: a newer producer of the id, in the
+		// moment before its epoch is known. A commit of ours that had happened would have been answered as such.
+		se.spent = fmt.Errorf("commit the Kafka transaction: %w", connectors.WithClass(connectors.ClassFenced,
+			kafkastore.Sentence(err, "another worker has taken over transactional id %s", s.cfg.TransactionalID)))
+		return se.spent
+	}
 	se.spent = fmt.Errorf("%w (%w); the producer must be fenced and the offsets read again", ErrUnknownOutcome, err)
 	return se.spent
 }
