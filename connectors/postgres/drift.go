@@ -13,6 +13,9 @@ import (
 	"github.com/tidemark-cdc/tidemark/schema"
 )
 
+// wayPast is what helps where rows follow under the changed definition: changing it back comes later in the log.
+const wayPast = "changing it back does not change this place of the log; exclude the table (table.exclude.list), which goes on here without it, or reset the stream"
+
 // checkDrift compares a table's new version with the one before. Columns may come and go, and their types change as far
 // as consumers can follow, which the encoder judges by the schemas; a key or a replica identity that changed must not pass.
 func checkDrift(before *known, rel *pgoutput.Relation, table *schema.Table, key []string, configured bool) error {
@@ -24,7 +27,7 @@ func checkDrift(before *known, rel *pgoutput.Relation, table *schema.Table, key 
 		return nil
 	}
 	if was, is := identityKind(before.table.Identity), identityName(rel.ReplicaIdentity); was != is {
-		return fmt.Errorf("table %s: the replica identity changed from %s to %s; set it back or reset the stream", name, was, is)
+		return fmt.Errorf("table %s: the replica identity changed from %s to %s; %s", name, was, is, wayPast)
 	}
 	for _, k := range key {
 		was, is := columnOf(before.table, k), columnOf(table, k)
@@ -36,8 +39,8 @@ func checkDrift(before *known, rel *pgoutput.Relation, table *schema.Table, key 
 }
 
 func typeChanged(table string, was, is *schema.Column) error {
-	return fmt.Errorf("table %s: the type of key column %q changed from %s to %s; change it back or reset the stream",
-		table, is.Name, was.Type.Name, is.Type.Name)
+	return fmt.Errorf("table %s: the type of key column %q changed from %s to %s; %s",
+		table, is.Name, was.Type.Name, is.Type.Name, wayPast)
 }
 
 // checkKeyFlags compares the key with what the Relation message marks as carried. A message
@@ -55,12 +58,12 @@ func checkKeyFlags(rel *pgoutput.Relation, name string, key []string, configured
 	more := rel.ReplicaIdentity == pgoutput.IdentityDefault && !configured && len(flagged) > len(key) && len(key) > 0
 	for i, k := range key {
 		if !slices.Contains(flagged, k) || (more && i == 0) {
-			return fmt.Errorf("table %s: the key is (%s), but updates and deletes carry (%s) from here on; change it back or reset the stream",
-				name, strings.Join(key, ", "), strings.Join(flagged, ", "))
+			return fmt.Errorf("table %s: the key is (%s), but updates and deletes carry (%s) from here on; %s",
+				name, strings.Join(key, ", "), strings.Join(flagged, ", "), wayPast)
 		}
 	}
 	if len(key) == 0 {
-		return fmt.Errorf("table %s has the key (%s) from here on and had none; change it back or reset the stream", name, strings.Join(flagged, ", "))
+		return fmt.Errorf("table %s has the key (%s) from here on and had none; %s", name, strings.Join(flagged, ", "), wayPast)
 	}
 	return nil
 }

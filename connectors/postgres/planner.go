@@ -161,8 +161,8 @@ func (k *known) inherit(before *known, now *catalog.Table) {
 // checkName finds a table that was renamed, moved, or dropped and created again.
 func (p *planner) checkName(rel *pgoutput.Relation, before *known, name string, captured bool) error {
 	if before != nil && before.table != nil && before.table.QualifiedName() != name {
-		return fmt.Errorf("table %s is now called %s: a captured table must keep its name; rename it back or reset the stream",
-			before.table.QualifiedName(), name)
+		return fmt.Errorf("table %s is now called %s: a captured table must keep its name; %s",
+			before.table.QualifiedName(), name, wayPast)
 	}
 	if !captured {
 		return nil
