@@ -174,7 +174,7 @@ func (e *Encoder) use(ctx context.Context, t *schema.Table) (*plan, error) {
 		return nil, connectors.Block(err)
 	}
 	if p.format.Schemas().Fixed != of.keyText {
-		return nil, connectors.Block(fmt.Errorf("the key of table %s has changed (now %s %s): its schema is fixed for the generation; undo the change, or reset the connector for a new generation", name, keyColumns(t), t.KeyTypes()))
+		return nil, connectors.Block(fmt.Errorf("the key of table %s has changed (now %s %s): its schema, of which in the format debezium an enum's labels and a column's default are part, is fixed for the generation; undo the change, or reset the connector for a new generation", name, keyColumns(t), t.KeyTypes()))
 	}
 	before := ""
 	if of.plan != nil {

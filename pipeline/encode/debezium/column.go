@@ -51,6 +51,9 @@ func (c *column) value(a *arena, v, into *schema.Value, as role) (err error) {
 	return nil
 }
 
+// errNullElement: Debezium's schema of an array of an enum or of a domain has elements that are not optional.
+var errNullElement = errors.New("is NULL, which Debezium's schema of such an array does not allow; exclude the column (column.exclude.list)")
+
 // mapping is what is known of a type.
 type mapping struct {
 	schema      *connect.Schema
@@ -208,6 +211,9 @@ func arrayOf(elem mapping, optional bool) mapping {
 			elems := a.values(len(v.Elems))
 			for i := range v.Elems {
 				if v.Elems[i].Kind <= schema.KindNull {
+					if !optional {
+						return schema.Value{}, fmt.Errorf("element %d: %w", i+1, errNullElement)
+					}
 					elems[i] = schema.Null()
 					continue
 				}

@@ -26,6 +26,12 @@ func typeOf(base string, modifier int32) schema.Type {
 	return schema.Type{Kind: schema.KindString, Base: base, Name: base, Modifier: modifier}
 }
 
+func arrayOfType(elem string, l schema.Logical) schema.Type {
+	e := typeOf(elem, -1)
+	e.Logical = l
+	return schema.Type{Kind: schema.KindArray, Elem: &e, Base: "_" + elem, Name: elem + "[]", Modifier: -1}
+}
+
 // convert returns a value as JSON, or the error.
 func convert(f *Format, t schema.Type, v schema.Value) string {
 	m := f.mapType(&t)
@@ -72,6 +78,8 @@ func TestValues(t *testing.T) {
 		{nil, typeOf("timestamptz", 0), schema.Int(-1), `"1969-12-31T23:59:59Z"`},
 		{str, typeOf("timestamp", -1), schema.Int(-62198755200000000), `"-0001-01-01T00:00:00Z"`},
 		{str, typeOf("date", -1), schema.Int(2932897), `"+10000-01-01Z"`},
+		{nil, arrayOfType("text", schema.LogicalNone), schema.Array([]schema.Value{text("a"), schema.Null()}), `["a",null]`},
+		{nil, arrayOfType("mood", schema.LogicalEnum), schema.Array([]schema.Value{text("a"), schema.Null()}), "element 2: " + errNullElement.Error()},
 		{nil, typeOf("bit", 1), text("1"), "true"},
 		{nil, typeOf("varbit", -1), text("1000000001"), `"AQI="`},
 		{nil, typeOf("bit", 2), text("1x"), "is not a bit string"},
