@@ -25,6 +25,7 @@ var (
 	errNanos    = errors.New("is beyond what nanoseconds since 1970 can hold; set time.precision.mode to adaptive or microseconds")
 	errTime     = errors.New("is not a time")
 	errInterval = errors.New("is not an interval")
+	errDuration = errors.New("is beyond what 64 bits of microseconds can hold; set interval.handling.mode=string")
 )
 
 func (f *Format) mapDate() mapping {
@@ -297,7 +298,14 @@ func (f *Format) mapInterval() mapping {
 }
 
 // intervalMicros is Debezium's MicroDuration, with its doubles: a month has 365.25/12 days.
+// Infinite ones, which PostgreSQL has since 17, are those of the flat format.
 func intervalMicros(_ *arena, v *schema.Value) (schema.Value, error) {
+	switch string(v.Bytes) {
+	case "infinity":
+		return schema.Int(schema.InfinityTimestamp), nil
+	case "-infinity":
+		return schema.Int(schema.NegativeInfinityTimestamp), nil
+	}
 	iv, err := parseInterval(v.Bytes)
 	if err != nil {
 		return schema.Value{}, err
@@ -305,7 +313,11 @@ func intervalMicros(_ *arena, v *schema.Value) (schema.Value, error) {
 	hours, minutes, seconds := iv.clock()
 	days := float64(iv.years*12+iv.months)*(365.25/12) + float64(iv.days)
 	total := float64((days*24+float64(hours))*60+float64(minutes))*60 + seconds
-	return schema.Int(int64(total * 1e6)), nil
+	total *= 1e6
+	if math.Abs(total) >= 1<<63 {
+		return schema.Value{}, errDuration
+	}
+	return schema.Int(int64(total)), nil
 }
 
 func (iv interval) clock() (hours, minutes int64, seconds float64) {
@@ -313,6 +325,9 @@ func (iv interval) clock() (hours, minutes int64, seconds float64) {
 }
 
 func intervalText(a *arena, v *schema.Value) (schema.Value, error) {
+	if text := string(v.Bytes); text == "infinity" || text == "-infinity" {
+		return *v, nil
+	}
 	iv, err := parseInterval(v.Bytes)
 	if err != nil {
 		return schema.Value{}, err
