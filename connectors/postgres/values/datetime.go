@@ -10,7 +10,7 @@ var (
 	errDate      = errors.New("is not a date in ISO format")
 	errTime      = errors.New("is not a time of day")
 	errTimestamp = errors.New("is not a timestamp in ISO format")
-	errSpan      = errors.New("is beyond what microseconds since 1970 can hold")
+	errSpan      = errors.New("is beyond what microseconds since 1970 can hold; exclude the column (column.exclude.list)")
 )
 
 const (
