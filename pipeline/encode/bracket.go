@@ -43,6 +43,9 @@ func (e *Encoder) openBrackets(ctx context.Context) (err error) {
 	if !e.cfg.Transactions {
 		return nil
 	}
+	if topic := e.TransactionTopic(); topic == e.MessageTopic() || topic == GenerationsTopic(e.cfg.Prefix) {
+		return connectors.Refuse(fmt.Errorf("the topic of the transactions, %s, is one that the stream needs itself; set topic.transaction to another name", topic))
+	}
 	t := &brackets{format: e.cfg.Format.Brackets(), topic: e.TransactionTopic()}
 	e.cfg.Topics.Forget(t.topic)
 	if t.info, err = e.cfg.Topics.Ensure(ctx, t.topic, false); err != nil {

@@ -45,6 +45,9 @@ func (e *Encoder) checkTopic(t *schema.Table, topic string) error {
 	if topic == GenerationsTopic(e.cfg.Prefix) {
 		return fmt.Errorf("topic %s of table %s is the one of the stream's generations; give the table another one in topic.naming.overrides", topic, name)
 	}
+	if e.cfg.Transactions && topic == e.TransactionTopic() {
+		return fmt.Errorf("topic %s of table %s is the one of the stream's transactions; give the table another one in topic.naming.overrides, or set topic.transaction", topic, name)
+	}
 	other, ok := e.topics[collision(topic)]
 	switch {
 	case !ok || other.table == name:

@@ -1,9 +1,11 @@
 package encode
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/schema"
 )
 
@@ -31,6 +33,29 @@ func TestCheckUnavailable(t *testing.T) {
 		got := CheckUnavailable(tc.table, "shop.public.orders", tc.policy)
 		if (got != "") != tc.warns || tc.warns && !strings.Contains(got, "(columns customer, ") {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// The stream's own topics hold nothing else.
+func TestTransactionTopicIsItsOwn(t *testing.T) {
+	for _, c := range []struct {
+		topic, override, want string
+	}{
+		{"", "shop.transaction", "the stream's transactions"},
+		{"shop.message", "", "topic.transaction"},
+		{"shop.__generations", "", "topic.transaction"},
+		{"", "", ""},
+	} {
+		r := newRig(t, func(cfg *Config) {
+			cfg.Transactions, cfg.TransactionTopic = true, c.topic
+			if c.override != "" {
+				cfg.Overrides = map[string]string{"public.orders": c.override}
+			}
+		})
+		err := r.Prepare(context.Background(), 1, []*schema.Table{ordersTable()}, nil)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || connectors.ClassOf(err) != connectors.ClassRefused || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("topic %q, override %q: %v", c.topic, c.override, err)
 		}
 	}
 }
