@@ -41,6 +41,7 @@ func (s *stream) checkCatalogue(ctx context.Context) error {
 
 // published is what the catalogue said of a captured table at the last look: what the server sends of it.
 type published struct {
+	member  uint32   // membership, see catalog.PublishedTable
 	filter  string   // row filter, SQL
 	columns []string // the published columns
 	all     []string // every column it had
@@ -55,7 +56,7 @@ func (p *planner) watchPublication(pub catalog.Publication, tables []*catalog.Ta
 		byOID[t.OID] = t
 	}
 	for _, t := range tables {
-		now := published{filter: byOID[t.OID].RowFilter, columns: byOID[t.OID].Columns}
+		now := published{member: byOID[t.OID].Member, filter: byOID[t.OID].RowFilter, columns: byOID[t.OID].Columns}
 		for _, c := range t.Columns {
 			now.all = append(now.all, c.Name)
 		}
@@ -90,11 +91,16 @@ func (p *planner) checkPublication(pub catalog.Publication, tables []*catalog.Ta
 		}
 		if reason := before.changed(p.published[t.OID], p.viaRoot); reason != "" {
 			p.published = was // told again at the next look
+			if reason == putBack {
+				return connectors.Block(fmt.Errorf("table %s: %s; start again to go on without that, or begin a new generation with connectctl offsets reset WORKER CONNECTOR", t.QualifiedName(), reason))
+			}
 			return connectors.Block(fmt.Errorf("table %s: %s; undo that, or start again to go on with it as it is now: rows that consumers hold are not repaired", t.QualifiedName(), reason))
 		}
 	}
 	return nil
 }
+
+const putBack = "it was taken out of the publication, or published in another way, and put back since the last look: what was changed meanwhile is not in the log"
 
 // changed tells what the server sends in another way, empty where nothing.
 func (was published) changed(is published, viaRoot bool) string {
@@ -124,6 +130,8 @@ func (was published) changed(is published, viaRoot bool) string {
 		return fmt.Sprintf("the publication's column list no longer has (%s)", strings.Join(out, ", "))
 	case len(in) > 0:
 		return fmt.Sprintf("the publication's column list now has (%s) too", strings.Join(in, ", "))
+	case was.member != is.member && was.member != 0 && is.member != 0:
+		return putBack
 	}
 	return ""
 }

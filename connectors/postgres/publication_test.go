@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,10 +46,21 @@ func TestPublicationSendsOtherwise(t *testing.T) {
 				p.wantError(st.checkCatalogue(p.ctx), connectors.ClassBlock, step.want)
 			}
 			p.sql(step.back)
+			if strings.Contains(step.back, "SET TABLE") { // the membership is another one
+				p.wantError(st.checkCatalogue(p.ctx), connectors.ClassBlock, "put back since the last look")
+				_ = s.Close(p.ctx)
+				s = p.open(Options{})
+				st = s.current()
+			}
 			if err := st.checkCatalogue(p.ctx); err != nil {
 				p.Fatalf("after %s: %v", step.back, err)
 			}
 		}
+		p.sql("ALTER PUBLICATION tidemark DROP TABLE a", "INSERT INTO a(id) VALUES (99)", "ALTER PUBLICATION tidemark ADD TABLE a") // between two looks
+		p.wantError(st.checkCatalogue(p.ctx), connectors.ClassBlock, "table public.a: it was taken out of the publication")
+		_ = s.Close(p.ctx)
+		s = p.open(Options{})
+		st = s.current()
 		p.sql("DROP TABLE r1")
 		st.wake(&st.checkDue) // as the timer does
 		err := p.consume(s, func(connectors.Batch, bool) error { return nil })

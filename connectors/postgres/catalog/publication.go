@@ -41,6 +41,7 @@ type PublishedTable struct {
 	TableRef
 	Columns   []string // the published columns, by attnum
 	RowFilter string   // SQL, empty: none
+	Member    uint32   // id of the table's membership: another one after it was taken out and put back; 0 where it has none (all tables, a schema's tables)
 }
 
 // Publication is a publication as the catalogue has it now.
@@ -76,7 +77,7 @@ SELECT true, puballtables, pubinsert, pubupdate, pubdelete, pubtruncate, pubviar
 	}
 	p.Tables, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (PublishedTable, error) {
 		var t PublishedTable
-		err := row.Scan(&t.OID, &t.Schema, &t.Name, &t.RowFilter, &t.Columns)
+		err := row.Scan(&t.OID, &t.Schema, &t.Name, &t.RowFilter, &t.Columns, &t.Member)
 		return t, err
 	})
 	if err != nil {
@@ -93,7 +94,8 @@ SELECT c.oid, n.nspname::text, c.relname::text, coalesce(j.v->>'rowfilter', ''),
               WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
                 AND (j.v->'attnames' IS NULL OR jsonb_typeof(j.v->'attnames') = 'null' OR j.v->'attnames' ? a.attname::text)
                 AND (a.attgenerated = '' OR current_setting('server_version_num')::int >= 180000)
-              ORDER BY a.attnum)
+              ORDER BY a.attnum),
+       coalesce((SELECT r.oid FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE p.pubname = $1 AND r.prrelid = c.oid), 0)
   FROM pg_publication_tables t
   JOIN pg_namespace n ON n.nspname = t.schemaname
   JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
