@@ -50,7 +50,12 @@ func (s *stream) oversized(err error) (goesOn bool, _ error) {
 			what = fmt.Sprintf("table %s: a change (%s)", rel.name, kind)
 		}
 	case pgoutput.KindMessage:
-		what = "a logical message"
+		if a.inTx && a.skip {
+			s.wire.discard = large.size
+			return true, nil
+		}
+		return false, a.block(fmt.Errorf("a logical message has %d bytes in the log, and %s is %d: raise that and start again, as much memory is needed while it is read",
+			large.size, propMaxMessage, s.wire.limit))
 	}
 	return false, a.block(fmt.Errorf("%s has %d bytes in the log, with the old row where the log carries it, and %s is %d: raise that and start again, as much memory is needed while it is read; or exclude the table (table.exclude.list)",
 		what, large.size, propMaxMessage, s.wire.limit))

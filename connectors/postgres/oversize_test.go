@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -56,6 +57,23 @@ func TestOversizedMessages(t *testing.T) {
 		}
 		if len(got) > 0 {
 			t.Errorf("%s: handed out %v", name, got)
+		}
+	}
+}
+
+// What was published before a restart passes by whole; a message has no table to exclude.
+func TestOversizedLogicalMessage(t *testing.T) {
+	s := &script{}
+	s.begin(0x100, 7)
+	describeWorld(s)
+	s.wal(append([]byte("M\x01\x00\x00\x00\x00\x00\x00\x00\x07app\x00\x00\x60\x00\x00"), strings.Repeat("secret", 1<<20)...))
+	s.commit()
+	for after, blocks := range map[uint64]bool{0x130: false, 0: true} {
+		r := newRig(t, bytes.NewBuffer(s.buf.Bytes()), after, world(), hide, Options{})
+		r.wire.limit = 1 << 20
+		got, err := r.drain(true)
+		if len(got) > 0 || blocks != (connectors.ClassOf(err) == connectors.ClassBlock) || blocks && strings.Contains(err.Error(), "table") {
+			t.Errorf("after %x: %v, %v", after, got, err)
 		}
 	}
 }
