@@ -317,8 +317,19 @@ func avroName(n node) string {
 	case string:
 		return t
 	case map[string]any:
-		if logical, ok := t["logicalType"].(string); ok && logical != "decimal" {
-			return logical
+		digits := ""
+		if t["precision"] != nil {
+			scale := t["scale"]
+			if scale == nil {
+				scale = 0
+			}
+			digits = fmt.Sprintf("(%v,%v)", t["precision"], scale)
+		}
+		if name, ok := t["connect.name"].(string); ok && t["fields"] == nil { // as org.apache.kafka.connect.data.Decimal
+			return name[strings.LastIndexByte(name, '.')+1:] + digits
+		}
+		if logical, ok := t["logicalType"].(string); ok {
+			return logical + digits
 		}
 		if name, ok := t["name"].(string); ok && t["fields"] != nil {
 			return name

@@ -1,6 +1,7 @@
 package encode
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -163,4 +164,25 @@ func notFound(t *testing.T) error {
 	defer client.Close()
 	_, err = client.SchemaByID(t.Context(), 2)
 	return err
+}
+
+// A type without the database's name is called as its readers know it.
+func TestTypeNames(t *testing.T) {
+	for text, want := range map[string]string{
+		`["null","long"]`: "long",
+		`{"type":"bytes","logicalType":"decimal","precision":12,"scale":2}`:                                                                 "decimal(12,2)",
+		`{"type":"bytes","logicalType":"decimal","precision":5}`:                                                                            "decimal(5,0)",
+		`["null",{"type":"bytes","scale":2,"precision":10,"connect.name":"org.apache.kafka.connect.data.Decimal","logicalType":"decimal"}]`: "Decimal(10,2)",
+		`{"type":"int","connect.version":1,"connect.name":"io.debezium.time.Date"}`:                                                         "Date",
+		`{"type":"long","logicalType":"timestamp-micros"}`:                                                                                  "timestamp-micros",
+		`{"type":"array","items":"int"}`:                                                                                                    `{"items":"int","type":"array"}`,
+	} {
+		var n node
+		if err := json.Unmarshal([]byte(text), &n); err != nil {
+			t.Fatal(err)
+		}
+		if got := avroName(n); got != want {
+			t.Errorf("%s is called %s, want %s", text, got, want)
+		}
+	}
 }
