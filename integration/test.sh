@@ -10,7 +10,7 @@ if [ "${1:-all}" = all ]; then
   $GO test -race -short -timeout 8m $($GO list ./... | grep -v /integration)
   echo "== the demo, run, killed and without network"
   # One package at a time: they share the cache of fetched servers, and look for what a run left there.
-  TIDEMARK_TEST_DEMO=1 $GO test -p 1 -timeout 6m ./cmd/connectctl ./cmd/connectctl/internal/demo/...
+  TIDEMARK_TEST_DEMO=1 $GO test -count=1 -p 1 -timeout 6m ./cmd/connectctl ./cmd/connectctl/internal/demo/...
 fi
 echo "== integration, real servers"
 exec $GO run ./integration/env/cmd/envctl run -- integration/with-servers.sh

@@ -17,4 +17,4 @@ for _ in 1 2 3; do
   export PORT
   if integration/env/setup-postgres.sh start; then break; fi # taken meanwhile: another one
 done
-TIDEMARK_TEST_POSTGIS=1 TIDEMARK_TEST_PG_URLS="postgres://postgres:postgres@127.0.0.1:$PORT/postgres" $GO test -timeout 3m -run TheSameFromTableAndStream ./connectors/postgres
+TIDEMARK_TEST_POSTGIS=1 TIDEMARK_TEST_PG_URLS="postgres://postgres:postgres@127.0.0.1:$PORT/postgres" $GO test -count=1 -timeout 3m -run TheSameFromTableAndStream ./connectors/postgres
