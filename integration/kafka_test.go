@@ -167,7 +167,7 @@ func TestRegistryOutage(t *testing.T) {
 		s.CaughtUp(soon) // known schemas flow
 		s.SQL("ALTER TABLE b ADD c text", "INSERT INTO a VALUES (3)")
 		s.CaughtUp(soon)
-		end := s.End()
+		end := s.Boundary() // the end of the WAL may be later, by a record that is nobody's
 		s.SQL("INSERT INTO b VALUES (3, 'unknown schema')", "INSERT INTO a VALUES (4)")
 		w.WaitState("WAITING", "registry", soon)
 		if s.Published(end, soon); len(s.Records(harness.Committed)) != 5 {
