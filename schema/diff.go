@@ -81,24 +81,6 @@ func Diff(before, after *Table) []Change {
 	return changes
 }
 
-// OnlyNullableColumnsAddedOrDropped reports whether the changes need a new plan and no
-// decision: columns outside the key were added or dropped. Such a column is nullable in what
-// is published, whatever the database declares. A NOT NULL or enum labels that changed outside
-// the key are let pass, because the published types stay the same. Nothing changed is true too.
-func OnlyNullableColumnsAddedOrDropped(changes []Change) bool {
-	for _, c := range changes {
-		switch c.Kind {
-		case ColumnAdded, ColumnDropped, NullabilityChanged, LabelsChanged:
-			if c.InKey {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-	return true
-}
-
 func diffTable(before, after *Table) []Change {
 	var changes []Change
 	add := func(kind ChangeKind, o, n string) {

@@ -210,3 +210,5 @@ next:
 		}
 	}
 }
+
+func quoteLiteral(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

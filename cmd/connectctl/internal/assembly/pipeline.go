@@ -47,7 +47,7 @@ func (c *Connector) open(log *slog.Logger, report connectors.Reporter) (*parts, 
 		{&p.consume, kafkaconf.Consumer, "consumer.override."},
 		{&p.admin, kafkaconf.Admin, "admin.override."},
 	} {
-		if *use.opts, err = options(c.kafkaProperties(use.worker, use.override)); err != nil {
+		if *use.opts, err = kafkaconf.Options(c.kafkaProperties(use.worker, use.override)); err != nil {
 			return nil, connectors.Refuse(err)
 		}
 	}

@@ -97,15 +97,7 @@ func (w *Worker) GroupID() string { return w.Config.String("group.id") }
 
 // KafkaOptions returns the client options for a use: kafkaconf.Producer, Consumer or Admin.
 func (w *Worker) KafkaOptions(use string) ([]kgo.Opt, error) {
-	return options(kafkaconf.Properties(w.Config, use))
-}
-
-func options(props map[string]string) ([]kgo.Opt, error) {
-	opts, err := kafkaconf.Options(props)
-	if err != nil {
-		return nil, err
-	}
-	return opts, nil
+	return kafkaconf.FromConfig(w.Config, use)
 }
 
 // Registry returns a client of the worker's schema registry.
