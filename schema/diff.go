@@ -29,7 +29,6 @@ type Change struct {
 	Kind     ChangeKind
 	Column   string // where it is about one column
 	Old, New string // types, keys, identities or names, in the database's words
-	InKey    bool   // the column is part of the old or the new key
 }
 
 // String returns the change as one phrase.
@@ -67,15 +66,15 @@ func Diff(before, after *Table) []Change {
 		o := &before.Columns[i]
 		j := after.ColumnIndex(o.Name)
 		if j < 0 {
-			changes = append(changes, Change{Kind: ColumnDropped, Column: o.Name, Old: o.Type.describe(), InKey: before.IsKey(i)})
+			changes = append(changes, Change{Kind: ColumnDropped, Column: o.Name, Old: o.Type.describe()})
 			continue
 		}
-		changes = appendColumn(changes, o, &after.Columns[j], before.IsKey(i) || after.IsKey(j))
+		changes = appendColumn(changes, o, &after.Columns[j])
 	}
 	for j := range after.Columns {
 		n := &after.Columns[j]
 		if before.ColumnIndex(n.Name) < 0 {
-			changes = append(changes, Change{Kind: ColumnAdded, Column: n.Name, New: n.Type.describe(), InKey: after.IsKey(j)})
+			changes = append(changes, Change{Kind: ColumnAdded, Column: n.Name, New: n.Type.describe()})
 		}
 	}
 	return changes
@@ -96,14 +95,14 @@ func diffTable(before, after *Table) []Change {
 	return changes
 }
 
-func appendColumn(changes []Change, o, n *Column, inKey bool) []Change {
+func appendColumn(changes []Change, o, n *Column) []Change {
 	if !o.Type.same(&n.Type) {
-		changes = append(changes, Change{Kind: TypeChanged, Column: o.Name, Old: o.Type.describe(), New: n.Type.describe(), InKey: inKey})
+		changes = append(changes, Change{Kind: TypeChanged, Column: o.Name, Old: o.Type.describe(), New: n.Type.describe()})
 	} else if ol, nl := o.Type.labels(), n.Type.labels(); !slices.Equal(ol, nl) {
-		changes = append(changes, Change{Kind: LabelsChanged, Column: o.Name, Old: quoteAll(ol), New: quoteAll(nl), InKey: inKey})
+		changes = append(changes, Change{Kind: LabelsChanged, Column: o.Name, Old: quoteAll(ol), New: quoteAll(nl)})
 	}
 	if o.NotNull != n.NotNull {
-		changes = append(changes, Change{Kind: NullabilityChanged, Column: o.Name, Old: nullability(o), New: nullability(n), InKey: inKey})
+		changes = append(changes, Change{Kind: NullabilityChanged, Column: o.Name, Old: nullability(o), New: nullability(n)})
 	}
 	return changes
 }
