@@ -64,23 +64,7 @@ func committedRanges(ctx context.Context, adm *kadm.Client, topics []string) (ma
 	if err := topicsExist(ctx, adm, topics); err != nil {
 		return nil, err
 	}
-	ranges, err := kafkastore.Ranges(ctx, adm, topics...)
-	if err != nil {
-		return nil, err
-	}
-	stable, err := adm.ListCommittedOffsets(ctx, topics...)
-	if err != nil {
-		return nil, fmt.Errorf("list offsets: %w", err)
-	}
-	for topic, ps := range ranges {
-		for p, r := range ps {
-			if end, ok := stable.Lookup(topic, p); ok && end.Err == nil {
-				r.To = end.Offset
-				ranges[topic][p] = r
-			}
-		}
-	}
-	return ranges, nil
+	return kafkastore.CommittedRanges(ctx, adm, topics...)
 }
 
 // topicsExist names every missing topic at once, with a similar one where there is one.

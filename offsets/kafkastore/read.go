@@ -52,6 +52,28 @@ func Ranges(ctx context.Context, adm *kadm.Client, topics ...string) (map[string
 	return out, nil
 }
 
+// CommittedRanges returns the same, up to the last stable offset: what a read_committed reader can see now, without
+// waiting for open transactions.
+func CommittedRanges(ctx context.Context, adm *kadm.Client, topics ...string) (map[string]map[int32]Range, error) {
+	ranges, err := Ranges(ctx, adm, topics...)
+	if err != nil {
+		return nil, err
+	}
+	stable, err := adm.ListCommittedOffsets(ctx, topics...)
+	if err != nil {
+		return nil, fmt.Errorf("list offsets: %w", err)
+	}
+	for topic, ps := range ranges {
+		for p, r := range ps {
+			if end, ok := stable.Lookup(topic, p); ok && end.Err == nil {
+				r.To = end.Offset
+				ps[p] = r
+			}
+		}
+	}
+	return ranges, nil
+}
+
 // Read calls each for every committed data record of the ranges, in order within a partition, and
 // returns when all were read; each must not keep the record. Where a range is held back by an open
 // transaction, it calls stalled about every second with the ranges that are left; an error of

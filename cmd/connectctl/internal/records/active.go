@@ -65,19 +65,9 @@ func ReadActive(ctx context.Context, opts []kgo.Opt, adm *kadm.Client, topics []
 	if generations == "" {
 		return a, nil
 	}
-	ranges, err := kafkastore.Ranges(ctx, adm, generations)
+	ranges, err := kafkastore.CommittedRanges(ctx, adm, generations)
 	if err != nil {
 		return a, err
-	}
-	stable, err := adm.ListCommittedOffsets(ctx, generations)
-	if err != nil {
-		return a, fmt.Errorf("list offsets: %w", err)
-	}
-	for p, r := range ranges[generations] {
-		if end, ok := stable.Lookup(generations, p); ok {
-			r.To = end.Offset
-			ranges[generations][p] = r
-		}
 	}
 	var bad error
 	waits := 0
