@@ -18,6 +18,8 @@ const (
 	OpCreate Op = 'c'
 	OpUpdate Op = 'u'
 	OpDelete Op = 'd'
+	// OpRead is a row as a snapshot read it: After alone is set, and Seq counts from FirstReadSeq.
+	OpRead Op = 'r'
 	// OpTruncate removed every row of Table; it has neither Before nor After. It concerns every partition of the table's topic.
 	OpTruncate Op = 't'
 	// OpMessage is a logical message: Message is set, Table and the rows are nil.
@@ -77,6 +79,15 @@ type Batch struct {
 	// Lazy is set on an empty batch whose boundary may wait to be merged with later ones, up
 	// to the pipeline's interval; without it the pipeline commits as soon as it can.
 	Lazy bool
+
+	// The rest is valid where Last, and commits in the Kafka transaction that holds the boundary.
+
+	Markers  []string        // nonces of the markers written by Mark that the log has since the batch before
+	Progress []TableProgress // how far tables have been read with the rows of this batch
+	Entries  []offsets.Entry // further entries to store
+	Activate bool            // the generation, a baseline that was being built, is whole: it becomes active
+	Joined   []*schema.Table // tables captured from here on
+	Left     []*schema.Table // tables not captured from here on
 }
 
 // Opened is what a source found at its start.
@@ -84,6 +95,13 @@ type Opened struct {
 	Start    string          // position where this stream starts reading, compact JSON; a new generation begins here
 	Boundary offsets.Object  // the stream's offset as reconciled; committed before streaming if it differs from the stored one
 	Tables   []*schema.Table // captured tables, for topics and schemas to be checked before streaming
+	// Renew begins a new generation although offsets are stored (snapshot.mode=when_needed); they are replaced.
+	Renew bool
+	// Baseline says that a generation that begins now is a baseline: the whole content of the tables is published in it.
+	Baseline bool
+	// Exported is the tables' content as of Start, to be published before the stream; nil where there is none. Whoever
+	// opened the source closes it.
+	Exported Exported
 }
 
 // Source reads one database's log.

@@ -30,6 +30,8 @@ type Generation struct {
 	Number   int64  // from 1
 	Start    string // position where it begins, compact JSON
 	Baseline bool   // replaces all earlier generations
+	// Building is set while a later baseline is not yet whole: it has no activation record so far, and does not count.
+	Building bool
 }
 
 // TableState is the value of a table's entry.
@@ -43,6 +45,7 @@ type TableState struct {
 	// ValueSchemaID is the registry id of the value schema last used; 0 where it is not known.
 	ValueSchemaID int64
 	Topic         string
-	Partitions    int64 // partition count of the topic
-	Generation    int64 // generation in which it was written
+	Partitions    int64    // partition count of the topic
+	Generation    int64    // generation in which it was written
+	Snapshot      Progress // of the table's newest snapshot
 }

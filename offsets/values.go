@@ -10,6 +10,7 @@ const (
 	fieldGeneration  = "generation"
 	fieldStart       = "start"
 	fieldBaseline    = "baseline"
+	fieldBuilding    = "building"
 	fieldID          = "id"
 	fieldName        = "name"
 	fieldKeyColumns  = "key_columns"
@@ -23,7 +24,11 @@ const (
 
 // Object returns the value of the generation's entry.
 func (g Generation) Object() Object {
-	return Object{{fieldGeneration, g.Number}, {fieldStart, g.Start}, {fieldBaseline, g.Baseline}}
+	o := Object{{fieldGeneration, g.Number}, {fieldStart, g.Start}, {fieldBaseline, g.Baseline}}
+	if g.Building {
+		o = append(o, Field{fieldBuilding, true})
+	}
+	return o
 }
 
 // GenerationFrom reads the value of the generation's entry.
@@ -32,6 +37,7 @@ func GenerationFrom(o Object) (Generation, error) {
 	r := reader{o: o}
 	g.Number, g.Start = r.int(fieldGeneration), r.text(fieldStart)
 	g.Baseline, _ = o.Bool(fieldBaseline)
+	g.Building, _ = o.Bool(fieldBuilding)
 	if r.err == nil && g.Number < 1 {
 		r.err = fmt.Errorf("%s is %d; it counts from 1", fieldGeneration, g.Number)
 	}
@@ -51,7 +57,7 @@ func (t TableState) Object() Object {
 	if t.ValueSchemaID != 0 {
 		o = append(o, Field{fieldValueID, t.ValueSchemaID})
 	}
-	return o
+	return t.Snapshot.append(o)
 }
 
 // TableStateFrom reads the value of a table's entry; members it does not know are ignored.
@@ -63,6 +69,9 @@ func TableStateFrom(o Object) (TableState, error) {
 		Partitions: r.int(fieldPartitions), Generation: r.int(fieldGeneration),
 	}
 	t.ValueSchemaID, _ = o.Int(fieldValueID)
+	if r.err == nil {
+		t.Snapshot, r.err = progressFrom(o)
+	}
 	if r.err != nil {
 		return TableState{}, fmt.Errorf("read stored state of table %q: %w", t.Name, r.err)
 	}

@@ -56,6 +56,13 @@ type copier struct{}
 
 func (copier) Prepare(context.Context, int64, []*schema.Table, []offsets.Entry) error { return nil }
 
+func (copier) Progress(_ context.Context, c *Chunk, b *connectors.Batch) error {
+	for _, p := range b.Progress {
+		c.Entries = append(c.Entries, offsets.Entry{Partition: offsets.TablePartition(server, p.Table.QualifiedName()), Offset: offsets.TableState{Snapshot: p.Progress}.Object()})
+	}
+	return nil
+}
+
 func (copier) Encode(_ context.Context, c *Chunk, b *connectors.Batch, from, limit int) (int, error) {
 	for ; from < len(b.Changes) && c.Size() < limit; from++ {
 		at := len(c.Buf)

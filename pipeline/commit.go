@@ -19,9 +19,10 @@ type committer struct {
 	group      group
 	run        []item
 	lastCommit time.Time
-	lastSize   int  // records of the last commit
-	progress   bool // something was committed
-	alone      int  // source transactions still to be committed one by one
+	lastSize   int                // records of the last commit
+	progress   bool               // something was committed
+	alone      int                // source transactions still to be committed one by one
+	gen        offsets.Generation // the reader's once it runs
 }
 
 // group is the open Kafka transaction.

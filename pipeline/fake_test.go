@@ -263,6 +263,13 @@ func (e *encoder) Prepare(_ context.Context, gen int64, _ []*schema.Table, _ []o
 	return nil
 }
 
+func (e *encoder) Progress(_ context.Context, c *Chunk, b *connectors.Batch) error {
+	for _, p := range b.Progress {
+		c.Entries = append(c.Entries, offsets.Entry{Partition: offsets.TablePartition(server, p.Table.QualifiedName()), Offset: offsets.TableState{Snapshot: p.Progress}.Object()})
+	}
+	return nil
+}
+
 func (e *encoder) Encode(_ context.Context, c *Chunk, b *connectors.Batch, from, limit int) (int, error) {
 	for ; from < len(b.Changes); from++ {
 		change := &b.Changes[from]

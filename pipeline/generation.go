@@ -14,14 +14,15 @@ import (
 //
 // A generation begins where none is stored, or where the stream's boundary was removed: then
 // it is the highest one known, stored or seen in the data topics, plus 1. None that begins here
-// is a baseline: a baseline holds the whole content of its tables (initial snapshot, reset), and
-// here streaming starts from a position. While no baseline was ever activated, every activated generation is active.
+// is a baseline unless the source says so: a baseline holds the whole content of its tables (initial snapshot, reset).
+// The first one is active from its begin; a later one is built aside and activated when it is whole, since activating it
+// sets all earlier ones aside. While no baseline was ever activated, every activated generation is active.
 func (c *Config) generation(ctx context.Context, stored []offsets.Entry, opened connectors.Opened) (g offsets.Generation, begins bool, err error) {
 	if o, ok := offsets.Find(stored, offsets.GenerationPartition(c.Server)); ok {
 		if g, err = offsets.GenerationFrom(o); err != nil {
 			return g, false, connectors.Refuse(fmt.Errorf("the stored generation of connector %q cannot be used: %w", c.Connector, err))
 		}
-		if _, ok := offsets.Find(stored, offsets.StreamPartition(c.Server)); ok {
+		if _, ok := offsets.Find(stored, offsets.StreamPartition(c.Server)); ok && !opened.Renew {
 			return g, false, c.checkNewest(ctx, g)
 		}
 	}
@@ -29,7 +30,8 @@ func (c *Config) generation(ctx context.Context, stored []offsets.Entry, opened 
 	if err != nil {
 		return g, false, fmt.Errorf("find the highest generation in the data topics: %w", err)
 	}
-	return offsets.Generation{Number: max(highest, g.Number) + 1, Start: opened.Start}, true, nil
+	earlier := max(highest, g.Number)
+	return offsets.Generation{Number: earlier + 1, Start: opened.Start, Baseline: opened.Baseline, Building: opened.Baseline && earlier > 0}, true, nil
 }
 
 // checkNewest refuses a generation that is not the newest of its topics: whoever began the newer one keeps its offsets
@@ -52,22 +54,24 @@ func (c *Config) checkNewest(ctx context.Context, g offsets.Generation) error {
 //	value {"gen":1,"start":{"lsn":"0/15D6A30"},"baseline":false}
 //
 // Both are compact JSON with members in this order; start is null where the source names no
-// position. The record has no headers and goes to partition 0. It commits with the generation's first offsets entries.
+// position. The record has no headers and goes to partition 0. It commits with the generation's first offsets entries, that
+// of a later baseline when it is whole: until then there is the generation's entry alone.
 func (c *Config) activation(g offsets.Generation) *Chunk {
 	start := g.Start
 	if !json.Valid([]byte(start)) {
 		start = "null"
 	}
 	n := strconv.FormatInt(g.Number, 10)
-	return &Chunk{
-		Records: []Record{{
+	made := &Chunk{Entries: []offsets.Entry{{Partition: offsets.GenerationPartition(c.Server), Offset: g.Object()}}}
+	if !g.Building {
+		made.Records = []Record{{
 			Topic:     c.GenerationsTopic,
 			Key:       []byte(`{"gen":` + n + `}`),
 			Value:     []byte(`{"gen":` + n + `,"start":` + start + `,"baseline":` + strconv.FormatBool(g.Baseline) + `}`),
 			Timestamp: nowMillis(),
-		}},
-		Entries: []offsets.Entry{{Partition: offsets.GenerationPartition(c.Server), Offset: g.Object()}},
+		}}
 	}
+	return made
 }
 
 // streamEntry is the stream's entry: its owner, then the source's own members.

@@ -26,6 +26,8 @@ type reader struct {
 	held   []item // full chunks of the transaction
 	bytes  int    // their sizes
 	alone  int    // source transactions that share no chunk
+
+	activate func(*Chunk) // appends the generation's activation record and its entry
 }
 
 // run reads until an error, which is never nil. Nothing of an incomplete transaction is left behind, a huge one's parts aside.
@@ -45,7 +47,7 @@ func (r *reader) run(ctx context.Context) error {
 
 func (r *reader) batch(ctx context.Context, b *connectors.Batch) error {
 	if !r.open {
-		if b.Last && len(b.Changes) == 0 && (r.ends == nil || b.Tx.ID == 0) {
+		if b.Last && len(b.Changes) == 0 && (r.ends == nil || b.Tx.ID == 0) && !stores(b) {
 			r.q.advance(b.Boundary, b.Lazy)
 			return nil
 		}
@@ -78,7 +80,7 @@ func (r *reader) batch(ctx context.Context, b *connectors.Batch) error {
 	if !b.Last {
 		return nil
 	}
-	if r.ends != nil {
+	if r.ends != nil || stores(b) {
 		if err := r.end(ctx, b); err != nil {
 			return err
 		}
@@ -87,7 +89,12 @@ func (r *reader) batch(ctx context.Context, b *connectors.Batch) error {
 	return nil
 }
 
-// end appends the records that close the transaction; they may cross a chunk's limit.
+// stores tells that more than the boundary is stored with the batch.
+func stores(b *connectors.Batch) bool {
+	return len(b.Progress) > 0 || len(b.Entries) > 0 || b.Activate
+}
+
+// end appends the records that close the transaction, and what is stored with it; they may cross a chunk's limit.
 func (r *reader) end(ctx context.Context, b *connectors.Batch) error {
 	if r.cur == nil {
 		c, err := r.pool.acquire(ctx)
@@ -96,8 +103,19 @@ func (r *reader) end(ctx context.Context, b *connectors.Batch) error {
 		}
 		r.cur = c
 	}
-	if err := r.ends.EndTransaction(ctx, r.cur, b); err != nil {
-		return err
+	if r.ends != nil {
+		if err := r.ends.EndTransaction(ctx, r.cur, b); err != nil {
+			return err
+		}
+	}
+	if len(b.Progress) > 0 {
+		if err := r.enc.Progress(ctx, r.cur, b); err != nil {
+			return err
+		}
+	}
+	r.cur.Entries = append(r.cur.Entries, b.Entries...)
+	if b.Activate {
+		r.activate(r.cur)
 	}
 	r.pool.charge(r.cur)
 	return nil

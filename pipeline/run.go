@@ -19,7 +19,7 @@ var ErrTransactionTimedOut = errors.New("the Kafka transaction timed out")
 // When the context ends, what is complete is committed and acknowledged, what is not is
 // aborted, and Run returns nil. On errors of ClassBlock, ClassRefused and ClassFenced it
 // releases everything and returns the error; complete transactions before the error are
-// published first. Any other error is reported as WAITING with its reason, and after a pause
+// published first. ErrEnd of a bounded source ends it with nil, everything before it committed. Any other error is reported as WAITING with its reason, and after a pause
 // everything starts over with a new Sink, a new Source and the offsets as stored: this also
 // settles a commit whose outcome is unknown. Run waits for every goroutine it started.
 func Run(ctx context.Context, cfg Config) error {
@@ -35,6 +35,10 @@ func Run(ctx context.Context, cfg Config) error {
 			if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 				cfg.Log.Warn("stopped before everything was published; it is read again at the next start", "reason", err)
 			}
+			r.report("STOPPED", "")
+			return nil
+		}
+		if errors.Is(err, connectors.ErrEnd) {
 			r.report("STOPPED", "")
 			return nil
 		}

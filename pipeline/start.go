@@ -49,7 +49,7 @@ func (r *runner) once(ctx context.Context) (err error) {
 	if err := cfg.Encoder.Prepare(ctx, gen.Number, opened.Tables, stored); err != nil {
 		return fmt.Errorf("prepare topics and schemas: %w", err)
 	}
-	c := &committer{cfg: cfg, source: source, sink: sink, q: newQueue(), alone: r.alone}
+	c := &committer{cfg: cfg, source: source, sink: sink, q: newQueue(), alone: r.alone, gen: gen}
 	work, cancel := outlive(ctx, cfg.StopTimeout)
 	defer cancel()
 	cfg.Log.Info("streaming", "generation", gen.Number, "from", opened.Start, "tables", tableNames(opened.Tables))
@@ -112,6 +112,11 @@ func (r *runner) stream(ctx, work context.Context, c *committer) error {
 		limit: r.cfg.ChunkBytes - r.cfg.ChunkBytes/8, // a chunk is full once it is beyond: room for the record that crosses
 		hold:  r.cfg.MemoryBudget / 2,
 		alone: c.alone,
+		activate: func(ch *Chunk) {
+			c.gen.Building = false
+			made := r.cfg.activation(c.gen)
+			ch.Records, ch.Entries = append(ch.Records, made.Records...), append(ch.Entries, made.Entries...)
+		},
 	}
 	if ends, ok := r.cfg.Encoder.(TransactionEncoder); ok && ends.PublishesTransactions() {
 		rd.ends = ends

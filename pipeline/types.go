@@ -72,6 +72,8 @@ type Encoder interface {
 	// at least one change) and returns the index of the first change not encoded. A table's first use appends
 	// its entry to c.Entries. Prepare is called again before any change is encoded a second time.
 	Encode(ctx context.Context, c *Chunk, b *connectors.Batch, from, limit int) (next int, err error)
+	// Progress appends the tables' entries with the progress of b to c.Entries, after its last change.
+	Progress(ctx context.Context, c *Chunk, b *connectors.Batch) error
 }
 
 // TransactionEncoder is an Encoder that counts what a source transaction has, or publishes its end.

@@ -26,7 +26,7 @@ const (
 	HeaderPos    = "__pos"     // commit position, compact JSON
 	HeaderSeq    = "__seq"     // ordinal of the change in its commit group, ASCII decimal
 	HeaderGen    = "__gen"     // generation, ASCII decimal
-	HeaderOp     = "__op"      // c, u, d, t or m
+	HeaderOp     = "__op"      // c, u, d, r, t or m
 	HeaderOldKey = "__old_key" // key before a key change, in wire format
 )
 
@@ -73,7 +73,7 @@ func New(cfg Config) (*Encoder, error) {
 		cfg.Format = &flat{cfg.Prefix, cfg.MetadataPrefix, cfg.Key, cfg.Value}
 	}
 	ops := map[connectors.Op][]byte{}
-	for _, op := range []connectors.Op{connectors.OpCreate, connectors.OpUpdate, connectors.OpDelete, connectors.OpTruncate, connectors.OpMessage} {
+	for _, op := range []connectors.Op{connectors.OpRead, connectors.OpCreate, connectors.OpUpdate, connectors.OpDelete, connectors.OpTruncate, connectors.OpMessage} {
 		ops[op] = []byte{byte(op)}
 	}
 	return &Encoder{cfg: cfg, now: time.Now, ops: ops}, nil
@@ -137,6 +137,20 @@ type transaction struct {
 	pos       []byte
 	timestamp int64
 	of        *plan // whose topic the timestamp was clamped for
+}
+
+// Progress appends the tables' entries with how far they have been read; see pipeline.Encoder.
+func (e *Encoder) Progress(ctx context.Context, c *pipeline.Chunk, b *connectors.Batch) error {
+	for i := range b.Progress {
+		p, err := e.use(ctx, b.Progress[i].Table)
+		if err != nil {
+			return fmt.Errorf("progress of the snapshot: %w", err)
+		}
+		p.of.snapshot = b.Progress[i].Progress
+		p.state.Snapshot = p.of.snapshot
+		e.announce(c, p)
+	}
+	return nil
 }
 
 // announce appends the table's entry where it is not stored like this.

@@ -23,7 +23,9 @@ type table struct {
 	keyText string // what the key's bytes depend on; empty where keyless
 	events  int64  // records of the transaction at hand
 	stored  offsets.TableState
-	plan    *plan // of the newest version
+	// snapshot is how far this generation has read the table.
+	snapshot offsets.Progress
+	plan     *plan // of the newest version
 }
 
 // plan encodes the rows of one version of a table.
@@ -108,6 +110,9 @@ func (e *Encoder) checkNames(t *schema.Table) error {
 func (e *Encoder) open(ctx context.Context, t *schema.Table) (*table, error) {
 	name := t.QualifiedName()
 	of := &table{name: name, topic: e.Topic(t), stored: e.stored[name]}
+	if of.stored.Generation == e.generation {
+		of.snapshot = of.stored.Snapshot
+	}
 	var err error
 	if of.info, err = e.cfg.Topics.Ensure(ctx, of.topic, e.used(t)); err != nil {
 		return nil, err
@@ -226,7 +231,7 @@ func (e *Encoder) state(p *plan) offsets.TableState {
 	t := p.table
 	return offsets.TableState{
 		ID: t.ID, Name: t.QualifiedName(), KeyColumns: keyColumns(t), KeyTypes: t.KeyTypes(), Identity: t.Identity,
-		KeySchemaID: int64(p.of.keyID), ValueSchemaID: int64(p.valueID), Topic: p.of.topic, Partitions: int64(p.of.info.Partitions), Generation: e.generation,
+		KeySchemaID: int64(p.of.keyID), ValueSchemaID: int64(p.valueID), Topic: p.of.topic, Partitions: int64(p.of.info.Partitions), Generation: e.generation, Snapshot: p.of.snapshot,
 	}
 }
 

@@ -254,8 +254,17 @@ func (se *session) ended() {
 func (se *session) produceEntries(topic, connector string) {
 	se.entryBuf = se.entryBuf[:0]
 	now := time.Now()
-	for _, e := range se.entries {
-		key := offsets.AppendKey(nil, connector, e.Partition)
+	keys := make([][]byte, len(se.entries))
+	last := make(map[string]int, len(se.entries)) // a snapshot stores its progress many times in a transaction: the last one counts
+	for i, e := range se.entries {
+		keys[i] = offsets.AppendKey(nil, connector, e.Partition)
+		last[string(keys[i])] = i
+	}
+	for i, e := range se.entries {
+		key := keys[i]
+		if last[string(key)] != i {
+			continue
+		}
 		se.entryBuf = append(se.entryBuf, kgo.Record{Topic: topic, Key: key, Value: e.Offset.Value(), Partition: Partition(key, se.partitions), Timestamp: now})
 	}
 	for i := range se.entryBuf {
