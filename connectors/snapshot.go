@@ -29,8 +29,8 @@ type Snapshotter interface {
 	// Position is the __pos of rows that are published at the boundary last handed out (before the first Next, at
 	// the one Open returned). It is called on Next's goroutine.
 	Position() string
-	// Wake makes a blocked Next return an empty, lazy batch at its next boundary. It may be called from any goroutine,
-	// and does not block.
+	// Wake makes a blocked Next return an empty, lazy batch at its next boundary; before a Next it counts for that one. It may be
+	// called from any goroutine, and does not block.
 	Wake()
 	// Mark writes a marker with the nonce into the log; the batch that closes its transaction has it in Markers. It may be
 	// called from any goroutine.
@@ -56,7 +56,7 @@ type Reader interface {
 type ChunkQuery struct {
 	Table string   // qualified name
 	After string   // where to go on: Chunk.Next of the chunk before; empty for the first
-	Limit int      // rows
+	Limit int      // rows; 0: only those of Again, and Done and Next mean nothing
 	Again []string // keys to read besides, as Chunk.Key gave them
 	Where string   // condition in the database's language that rows must fulfil; empty for none
 	Key   []string // columns to page by in place of the key (surrogate key); nil for the key
@@ -66,7 +66,7 @@ type ChunkQuery struct {
 type Chunk struct {
 	Table *schema.Table // the version the rows have
 	Rows  []schema.Row  // the memory is the chunk's
-	Next  string        // where the next chunk goes on
+	Next  string        // where the next chunk goes on; never empty where rows were read in key order
 	Done  bool          // there is nothing after it
 	// Visible says which transactions the rows contain.
 	Visible Visibility
@@ -79,7 +79,8 @@ type Chunk struct {
 
 // Visibility says which transactions a read has seen.
 type Visibility interface {
-	// Sees reports whether the read has seen the transaction's changes.
+	// Sees reports whether the read has seen the transaction's changes. What one read has seen every read sees that begins after
+	// it has ended.
 	Sees(tx *Transaction) bool
 	// Settled reports whether every later read sees them too.
 	Settled(tx *Transaction) bool

@@ -49,6 +49,7 @@ func TestBaselineIsActivatedWhenWhole(t *testing.T) {
 		open    bool
 	}{
 		{"first", 0, false, nil, connectors.Batch{}, 1, false},
+		{"first, whole", 0, false, nil, connectors.Batch{Activate: true}, 1, false},
 		{"later, not whole", 4, false, nil, connectors.Batch{}, 0, true},
 		{"later, whole", 4, false, nil, connectors.Batch{Activate: true}, 1, false},
 		{"renewed", 0, true, []offsets.Entry{

@@ -113,6 +113,9 @@ func (r *runner) stream(ctx, work context.Context, c *committer) error {
 		hold:  r.cfg.MemoryBudget / 2,
 		alone: c.alone,
 		activate: func(ch *Chunk) {
+			if !c.gen.Building { // active from its begin, or already since
+				return
+			}
 			c.gen.Building = false
 			made := r.cfg.activation(c.gen)
 			ch.Records, ch.Entries = append(ch.Records, made.Records...), append(ch.Entries, made.Entries...)
