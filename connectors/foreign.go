@@ -38,7 +38,7 @@ func elsewhere(name string) string {
 		{"column.mask.* column.truncate.*", "columns are published whole or not at all; leave the column out with column.exclude.list"},
 		{"replica.identity.autoset.values", "tables are never altered; run ALTER TABLE … REPLICA IDENTITY yourself and remove it"},
 		{"topic.naming.strategy topic.delimiter topic.cache.size", "topics are <topic.prefix>.<schema>.<table>; rename single ones with topic.naming.overrides, and remove it"},
-		{"custom.metric.tags", "there are no metrics in this version; remove it"},
+		{"custom.metric.tags", "metrics have the label connector alone; remove it"},
 		{"config.action.reload header.converter header.converter.*", "has no meaning here; remove it"},
 		{"rest.* listeners admin.listeners admin.listeners.* access.control.*", "there is no REST interface in this version; remove it"},
 		{"offset.storage.file.filename", "offsets are kept in Kafka; set offset.storage.topic"},

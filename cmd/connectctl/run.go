@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/assembly"
 	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/pipeline/metrics"
 )
 
 func newRunCommand() *cobra.Command {
@@ -39,7 +40,13 @@ start again; others go on. The exit code is that of the first one that stopped: 
 			}
 			log := slog.New(handler)
 			log.Info("connectctl", "version", version)
-			return runAll(cmd.Context(), log, all)
+			counts := metrics.New()
+			server, err := counts.Serve(w.Config.List("metrics.listeners"))
+			if err != nil {
+				return err
+			}
+			defer server.Close()
+			return runAll(cmd.Context(), log, counts, all)
 		},
 	}
 	cmd.Flags().StringVar(&logFormat, "log-format", "text", "text or json, to standard error")
@@ -81,14 +88,16 @@ func loadAll(w *assembly.Worker, paths []string) ([]*assembly.Connector, error) 
 }
 
 // runAll runs the connectors side by side and returns the first error.
-func runAll(ctx context.Context, log *slog.Logger, all []*assembly.Connector) error {
+func runAll(ctx context.Context, log *slog.Logger, counts *metrics.Registry, all []*assembly.Connector) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var first error
 	for _, c := range all {
 		wg.Go(func() {
 			clog := log.With("connector", c.Name())
-			err := c.Run(ctx, clog, stateLog(ctx, clog))
+			count := counts.Connector(c.Name())
+			say := stateLog(ctx, clog)
+			err := c.Run(ctx, clog, func(s connectors.State) { count.State(s); say(s) }, count)
 			if err == nil {
 				return
 			}

@@ -220,8 +220,8 @@ func (p *parts) encoder() (*encode.Encoder, error) {
 	return p.c.encoder(p.registry, p.topics)
 }
 
-// Run streams until the context ends or an error stops the connector for good.
-func (c *Connector) Run(ctx context.Context, log *slog.Logger, report connectors.Reporter) error {
+// Run streams until the context ends or an error stops the connector for good. The hooks are the pipeline's.
+func (c *Connector) Run(ctx context.Context, log *slog.Logger, report connectors.Reporter, hooks ...any) error {
 	p, err := c.open(log, report)
 	if err != nil {
 		return err
@@ -252,6 +252,7 @@ func (c *Connector) Run(ctx context.Context, log *slog.Logger, report connectors
 		BackoffMin:       min(200*time.Millisecond, c.Config.Millis("retry.backoff.max.ms")),
 		BackoffMax:       c.Config.Millis("retry.backoff.max.ms"),
 		Report:           report,
+		Hooks:            hooks,
 		Log:              log,
 	})
 }

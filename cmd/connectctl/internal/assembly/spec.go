@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/pipeline/kafkaconf"
+	"github.com/tidemark-cdc/tidemark/pipeline/metrics"
 )
 
 // Delivery modes of the property delivery.mode.
@@ -37,6 +38,7 @@ func WorkerSpec() connectors.Spec {
 		connectors.Property{Name: "offset.storage.replication.factor", Type: connectors.TypeInt, Default: "-1", Check: between(-1, 100), Doc: "Replication factor of the offsets topic where it has to be created; -1 is the broker's default."},
 		connectors.Property{Name: "topic.creation.enable", Type: connectors.TypeBoolean, Default: "true", Doc: "Whether connectors may create topics."},
 		connectors.Property{Name: "exactly.once.source.support", Type: connectors.TypeString, Default: "enabled", Allowed: []string{"enabled"}, Doc: "Always enabled; a connector's delivery.mode=idempotent is for brokers without transactions."},
+		connectors.Property{Name: "metrics.listeners", Type: connectors.TypeList, Check: listeners, Doc: "Where Prometheus may ask for metrics, such as http://127.0.0.1:9404; several separated by commas. Nowhere where absent."},
 		connectors.Property{Name: "plugin.path", Type: connectors.TypeString, Doc: "Ignored: connectors are built in."},
 		connectors.Property{Name: "offset.flush.interval.ms", Type: connectors.TypeLong, Doc: "Ignored: offsets commit with their records."},
 		connectors.Property{Name: "config.storage.topic", Type: connectors.TypeString, Doc: "Ignored by a standalone worker."},
@@ -108,6 +110,16 @@ func topicName(v string) error {
 func fieldPrefix(v string) error {
 	if !prefixPattern.MatchString(v) {
 		return fmt.Errorf("%q cannot begin an Avro field name: letters, digits and '_', not a digit first", v)
+	}
+	return nil
+}
+
+// listeners checks a list of addresses to listen at.
+func listeners(v string) error {
+	for _, l := range strings.Split(v, ",") {
+		if err := metrics.CheckListener(strings.TrimSpace(l)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
