@@ -10,10 +10,11 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/demo"
 	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/demo/embeddedpg"
+	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/terminal"
 )
 
 func runDemo(ctx context.Context, opt demo.Options) error {
-	opt.Terminal, opt.Width = demo.Terminal(os.Stdout)
+	opt.Terminal, opt.Width = terminal.Size(os.Stdout)
 	return demo.Run(ctx, opt)
 }
 

@@ -20,7 +20,7 @@ const (
 
 // Limits of what is stored with the offsets until the request is done.
 const (
-	maxID     = 255      // characters of an id
+	maxID     = 255      // bytes of an id
 	maxFilter = 16 << 10 // bytes of a filter
 	maxNames  = 10_000   // collections of one request
 )
@@ -93,8 +93,8 @@ func checkID(id string) error {
 		return errors.New("the id is missing; give each signal its own, such as a UUID")
 	case !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl):
 		return errors.New("the id holds control characters or is not UTF-8")
-	case utf8.RuneCountInString(id) > maxID:
-		return fmt.Errorf("the id has %d characters; at most %d are kept", utf8.RuneCountInString(id), maxID)
+	case len(id) > maxID:
+		return fmt.Errorf("the id has %d bytes; at most %d are kept", len(id), maxID)
 	}
 	return nil
 }

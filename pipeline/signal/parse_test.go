@@ -65,7 +65,7 @@ func TestRefusals(t *testing.T) {
 		{`{"id":7,"type":"pause-snapshot"}`, `the signal cannot be read: id is of type number`},
 		{`{"id":"","type":"pause-snapshot"}`, `the id is missing`},
 		{`{"id":"a\u0000b","type":"pause-snapshot"}`, `the id holds control characters`},
-		{`{"id":"` + strings.Repeat("x", 256) + `","type":"pause-snapshot"}`, `the id has 256 characters; at most 255 are kept`},
+		{`{"id":"` + strings.Repeat("x", 256) + `","type":"pause-snapshot"}`, `the id has 256 bytes; at most 255 are kept`},
 		{`{"id":"1"}`, `the type is missing; there are execute-snapshot, stop-snapshot, pause-snapshot, resume-snapshot, change-tables`},
 		{`{"id":"1","type":"exec"}`, `type "exec" is not known; there are execute-snapshot,`},
 		{`{"id":"1","type":"log","data":{"message":"x"}}`, `type "log" is not known`},

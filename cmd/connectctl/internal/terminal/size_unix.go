@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package demo
+package terminal
 
 import (
 	"os"
@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// Terminal reports whether f is a terminal that understands a redrawn line, and how wide it is.
-func Terminal(f *os.File) (is bool, width int) {
+// Size reports whether f is a terminal that understands a redrawn line, and how wide it is.
+func Size(f *os.File) (is bool, width int) {
 	var size struct{ rows, columns, x, y uint16 }
 	_, _, failed := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size))) //nolint:gosec // the ioctl fills four 16-bit numbers
 	is, width = failed == 0 && os.Getenv("TERM") != "dumb", int(size.columns)
