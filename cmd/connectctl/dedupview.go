@@ -14,8 +14,8 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/assembly"
 	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/dedupview"
-	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/records"
 	"github.com/tidemark-cdc/tidemark/offsets/kafkastore"
+	"github.com/tidemark-cdc/tidemark/pipeline/verify"
 	"github.com/tidemark-cdc/tidemark/schema/registry"
 )
 
@@ -219,7 +219,7 @@ func firstRecord(ctx context.Context, w *assembly.Worker, topic string) (found r
 	reading, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	err = kafkastore.Read(reading, opts, ranges, func(r *kgo.Record) {
-		if m, ours, err := records.MetaOf(r); found.pos == "" && ours && err == nil && r.Value != nil {
+		if m, ours, err := verify.MetaOf(r); found.pos == "" && ours && err == nil && r.Value != nil {
 			found = record{m.Pos, slices.Clone(r.Key), slices.Clone(r.Value)}
 			stop(errEnough)
 		}

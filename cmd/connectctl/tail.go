@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/assembly"
 	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/records"
 	"github.com/tidemark-cdc/tidemark/offsets/kafkastore"
+	"github.com/tidemark-cdc/tidemark/pipeline/verify"
 )
 
 type tailFlags struct {
@@ -149,7 +150,7 @@ func (p *printer) print(ctx context.Context, r *kgo.Record) error {
 	b = strconv.AppendInt(b, int64(r.Partition), 10)
 	b = append(b, `,"offset":`...)
 	b = strconv.AppendInt(b, r.Offset, 10)
-	m, ours, err := records.MetaOf(r)
+	m, ours, err := verify.MetaOf(r)
 	switch {
 	case err != nil:
 		b = append(b, `,"problem":`...)

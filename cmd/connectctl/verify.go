@@ -14,19 +14,20 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/records"
 	"github.com/tidemark-cdc/tidemark/offsets/kafkastore"
+	"github.com/tidemark-cdc/tidemark/pipeline/verify"
 )
 
 func newVerifyCommand() *cobra.Command {
 	var conn connectionFlags
 	var generations string
 	var asJSON bool
-	var rules records.TopicRules
+	var rules verify.Rules
 	cmd := &cobra.Command{
 		Use:   "verify TOPIC...",
 		Short: "Check the order and completeness of topics as a consumer sees them",
 		Long: `Reads the topics read_committed, from their start to where they end now, and checks that in each partition
-(__gen, __pos, __seq) strictly increases, that no pair is there twice in any of them, and that every delete of a keyed row is
-followed by its tombstone. Give all topics of a stream at once, so that a pair in two of them is found. Records of generations
+(__gen, __pos, __seq) strictly increases, that no pair is there twice in any of them, that every delete of a keyed row is
+followed by its tombstone, that a truncate is in every partition, and that snapshot rows have ordinals of their own. Give all topics of a stream at once, so that a pair in two of them is found. Records of generations
 that are not active are ignored. Prints counts; exit code 1 on a violation.`,
 		Args: atLeast(1, "one or more topics"),
 		RunE: func(cmd *cobra.Command, topics []string) error {
@@ -38,7 +39,7 @@ that are not active are ignored. Prints counts; exit code 1 on a violation.`,
 			if err != nil {
 				return err
 			}
-			return verify(cmd.Context(), cmd.OutOrStdout(), opts, topics, generations, rules, asJSON)
+			return verifyTopics(cmd.Context(), cmd.OutOrStdout(), opts, topics, generations, rules, asJSON)
 		},
 	}
 	conn.add(cmd)
@@ -49,7 +50,7 @@ that are not active are ignored. Prints counts; exit code 1 on a violation.`,
 	return cmd
 }
 
-func verify(ctx context.Context, out io.Writer, opts []kgo.Opt, topics []string, generations string, rules records.TopicRules, asJSON bool) error {
+func verifyTopics(ctx context.Context, out io.Writer, opts []kgo.Opt, topics []string, generations string, rules verify.Rules, asJSON bool) error {
 	cl, err := kgo.NewClient(opts...)
 	if err != nil {
 		return err
@@ -60,7 +61,7 @@ func verify(ctx context.Context, out io.Writer, opts []kgo.Opt, topics []string,
 	if err != nil {
 		return err
 	}
-	c := records.Checker{Rules: map[string]records.TopicRules{}}
+	c := verify.Checker{Live: true, Rules: map[string]verify.Rules{}, Partitions: map[string]int{}}
 	for _, t := range topics {
 		compacted, err := isCompacted(ctx, adm, t)
 		if err != nil {
@@ -68,6 +69,9 @@ func verify(ctx context.Context, out io.Writer, opts []kgo.Opt, topics []string,
 		}
 		rules.Compacted = compacted
 		c.Rules[t] = rules
+		if fromBeginning(ranges[t]) {
+			c.Partitions[t] = len(ranges[t])
+		}
 	}
 	active, err := records.ReadActive(ctx, opts, adm, topics, generations)
 	if err != nil {
@@ -80,7 +84,7 @@ func verify(ctx context.Context, out io.Writer, opts []kgo.Opt, topics []string,
 	c.Finish()
 	if asJSON {
 		err = json.NewEncoder(out).Encode(struct {
-			records.Counts
+			verify.Counts
 			Violations int64    `json:"violations"`
 			First      []string `json:"first_violations"`
 		}{c.Counts, c.Total, texts(c.Violations, 20)})
@@ -96,6 +100,16 @@ func verify(ctx context.Context, out io.Writer, opts []kgo.Opt, topics []string,
 	return nil
 }
 
+// fromBeginning reports whether a topic still has everything it ever had.
+func fromBeginning(ranges map[int32]kafkastore.Range) bool {
+	for _, r := range ranges {
+		if r.From > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // stalledRead gives up where a range that was readable when it was listed stays silent.
 func stalledRead() func(context.Context, map[string]map[int32]kafkastore.Range) error {
 	n := 0
@@ -107,7 +121,7 @@ func stalledRead() func(context.Context, map[string]map[int32]kafkastore.Range) 
 	}
 }
 
-func texts(vs []records.Violation, most int) []string {
+func texts(vs []verify.Violation, most int) []string {
 	out := []string{}
 	for _, v := range vs[:min(most, len(vs))] {
 		out = append(out, v.String())
@@ -115,7 +129,7 @@ func texts(vs []records.Violation, most int) []string {
 	return out
 }
 
-func printVerdict(out io.Writer, c *records.Checker) error {
+func printVerdict(out io.Writer, c *verify.Checker) error {
 	for _, s := range texts(c.Violations, 20) {
 		if _, err := fmt.Fprintln(out, "violation:", s); err != nil {
 			return err

@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -177,78 +176,4 @@ func show(t Text) string {
 		return fmt.Sprintf("%q… (%d bytes)", (*t)[:40], len(*t))
 	}
 	return fmt.Sprintf("%q", *t)
-}
-
-// Fold replays the records of one topic, as a consumer that keeps the latest row does, and returns its rows, printed and sorted.
-// A column that a record does not carry keeps its value, after a key change that of the row's old key.
-func Fold(records []Record, topic string, d *Decoder, columns []string) ([]string, error) {
-	var mine []*Record
-	for i := range records {
-		if records[i].Topic == topic && records[i].Value != nil {
-			mine = append(mine, &records[i])
-		}
-	}
-	slices.SortStableFunc(mine, func(a, b *Record) int { return a.Compare(b.Position) })
-	keyed := map[string]map[string]Text{}
-	gone := map[string]map[string]Text{} // rows deleted by the record before
-	bag := map[string]int{}
-	for _, r := range mine {
-		v, err := d.Decode(r.Value)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", r, err)
-		}
-		if r.Key == nil {
-			n := 1
-			if r.Op == 'd' {
-				n = -1
-			}
-			bag[line(v.Columns, columns)] += n
-			continue
-		}
-		key := string(r.Key)
-		if r.Op == 'd' {
-			gone[key] = keyed[key]
-			delete(keyed, key)
-			continue
-		}
-		old := keyed[key]
-		if r.OldKey != nil {
-			old = gone[string(r.OldKey)]
-		}
-		for name := range v.Unavailable {
-			v.Columns[name] = old[name]
-		}
-		keyed[key] = v.Columns
-	}
-	var out []string
-	for _, row := range keyed {
-		out = append(out, line(row, columns))
-	}
-	for l, n := range bag {
-		if n < 0 {
-			return nil, fmt.Errorf("%s: a row was deleted more often than it was there", topic)
-		}
-		for range n {
-			out = append(out, l)
-		}
-	}
-	slices.Sort(out)
-	return out, nil
-}
-
-func line(row map[string]Text, columns []string) string {
-	var b strings.Builder
-	for _, c := range columns {
-		b.WriteString(Print(row[c]))
-		b.WriteByte('|')
-	}
-	return b.String()
-}
-
-// Print prints a value for Fold's lines.
-func Print(t Text) string {
-	if t == nil {
-		return "\\N"
-	}
-	return *t
 }

@@ -1,13 +1,14 @@
 package check
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemark-cdc/tidemark/pipeline/verify"
 )
 
 // Position is (__gen, __pos, __seq) of PostgreSQL.
@@ -125,40 +126,23 @@ func ParseLSN(text string) (uint64, error) {
 // FormatLSN writes PostgreSQL's text form.
 func FormatLSN(lsn uint64) string { return fmt.Sprintf("%X/%X", lsn>>32, uint32(lsn)) }
 
+// Verified is the record as the product's validators take it.
+func (r *Record) Verified() *verify.Record {
+	return &verify.Record{
+		Meta:  verify.Meta{Position: verify.Position{Generation: r.Gen, Commit: [3]uint64{0, 0, r.LSN}, Seq: r.Seq}, Pos: FormatLSN(r.LSN), Op: r.Op, Tombstone: r.Value == nil},
+		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Key: r.Key, OldKey: r.OldKey, Value: r.Value,
+	}
+}
+
 // Order returns every violation of the order of records that are in offset order within each partition: positions of
 // data records strictly increase, no pair is anywhere twice, a keyed delete is followed by its tombstone and by nothing else.
 func Order(records []Record) (violations []string) {
-	type place struct {
-		topic string
-		n     int32
-	}
-	last := map[place]*Record{}
-	seen := map[Position]*Record{}
+	all := verify.All{&verify.Order{}, &verify.Tombstones{}, &verify.Once{}, &verify.Snapshots{}}
 	for i := range records {
-		r := &records[i]
-		at := place{r.Topic, r.Partition}
-		before := last[at]
-		awaits := before != nil && before.Op == 'd' && before.Key != nil && before.Value != nil
-		switch {
-		case r.Value == nil && !(awaits && before.Position == r.Position && bytes.Equal(before.Key, r.Key) && r.Op == 'd'):
-			violations = append(violations, r.String()+": tombstone without its delete")
-		case r.Value != nil && awaits:
-			violations = append(violations, before.String()+": delete without its tombstone")
-		case r.Value != nil && before != nil && before.Compare(r.Position) >= 0:
-			violations = append(violations, r.String()+": not after "+before.String())
-		}
-		if r.Value != nil {
-			if other, twice := seen[r.Position]; twice {
-				violations = append(violations, r.String()+": twice, also "+other.String())
-			}
-			seen[r.Position] = r
-		}
-		last[at] = r
+		all.Record(records[i].Verified())
 	}
-	for _, r := range last {
-		if r.Op == 'd' && r.Key != nil && r.Value != nil {
-			violations = append(violations, r.String()+": delete without its tombstone")
-		}
+	for _, v := range all.End() {
+		violations = append(violations, v.String())
 	}
 	return violations
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/records"
+	"github.com/tidemark-cdc/tidemark/pipeline/verify"
 )
 
 // rec is one loaded record. The table has the composite key (id, "Part No") and three columns whose
@@ -63,7 +63,7 @@ func fold(t testing.TB, all []rec, gens []gen) map[string]string {
 		return len(gens) == 0 || n >= from && slices.ContainsFunc(gens, func(g gen) bool { return g.number == n })
 	}
 	type placed struct {
-		records.Position
+		verify.Position
 		rec
 	}
 	var order []placed
@@ -71,11 +71,11 @@ func fold(t testing.TB, all []rec, gens []gen) map[string]string {
 		if r.op == "" || !active(r.gen) {
 			continue
 		}
-		commit, err := records.ParsePos(r.pos)
+		commit, err := verify.ParsePos(r.pos)
 		if err != nil {
 			t.Fatal(err)
 		}
-		order = append(order, placed{records.Position{Generation: r.gen, Commit: commit, Seq: r.seq}, r})
+		order = append(order, placed{verify.Position{Generation: r.gen, Commit: commit, Seq: r.seq}, r})
 	}
 	slices.SortFunc(order, func(a, b placed) int { return a.Compare(b.Position) })
 	rows := map[string]rec{}

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/records"
+	"github.com/tidemark-cdc/tidemark/pipeline/verify"
 	"github.com/tidemark-cdc/tidemark/schema/avro"
 )
 
@@ -197,7 +197,7 @@ func TableOf(topic string) string {
 
 // EngineOf tells the engine from the form of a commit position.
 func EngineOf(pos string) (string, error) {
-	if _, err := records.ParsePos(pos); err != nil {
+	if _, err := verify.ParsePos(pos); err != nil {
 		return "", err
 	}
 	var v struct {

@@ -2,7 +2,6 @@ package records
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,48 +10,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/tidemark-cdc/tidemark/offsets/kafkastore"
+	"github.com/tidemark-cdc/tidemark/pipeline/verify"
 )
-
-// Active is the set of generations that count: the newest activated baseline generation and every
-// activated later one; all where nothing was activated. While no baseline was activated, every
-// activated generation counts.
-type Active struct {
-	known     bool
-	activated map[int64]bool // generation: baseline
-	from      int64          // newest baseline
-}
-
-// Contains reports whether a generation is active.
-func (a Active) Contains(generation int64) bool {
-	if !a.known {
-		return true
-	}
-	_, ok := a.activated[generation]
-	return ok && generation >= a.from
-}
-
-func (a *Active) add(value []byte) error {
-	var v struct {
-		Gen      int64 `json:"gen"`
-		Baseline bool  `json:"baseline"`
-	}
-	if err := json.Unmarshal(value, &v); err != nil || v.Gen < 1 {
-		return errors.New("activation record is not {\"gen\":…,\"start\":…,\"baseline\":…}")
-	}
-	if a.activated == nil {
-		a.activated = map[int64]bool{}
-	}
-	a.known, a.activated[v.Gen] = true, v.Baseline
-	if v.Baseline {
-		a.from = max(a.from, v.Gen)
-	}
-	return nil
-}
 
 // ReadActive reads the activation records of the topics' stream: from the named topic, or where
 // that is empty from <prefix>.__generations, the prefix being the longest one of the topics' names that has such a topic.
-func ReadActive(ctx context.Context, opts []kgo.Opt, adm *kadm.Client, topics []string, generations string) (Active, error) {
-	var a Active
+func ReadActive(ctx context.Context, opts []kgo.Opt, adm *kadm.Client, topics []string, generations string) (verify.Active, error) {
+	var a verify.Active
 	all, err := adm.ListTopics(ctx)
 	if err != nil {
 		return a, fmt.Errorf("list topics: %w", err)
@@ -73,7 +37,7 @@ func ReadActive(ctx context.Context, opts []kgo.Opt, adm *kadm.Client, topics []
 	waits := 0
 	err = kafkastore.Read(ctx, opts, ranges, func(r *kgo.Record) {
 		if r.Value != nil && bad == nil {
-			bad = a.add(r.Value)
+			bad = a.Add(r.Value)
 		}
 	}, func(context.Context, map[string]map[int32]kafkastore.Range) error {
 		if waits++; waits > 30 {

@@ -1,3 +1,4 @@
+// Package records reads change records as a consumer sees them: which generations count, and what a record says.
 package records
 
 import (

@@ -32,6 +32,7 @@ type Change struct {
 type Record struct {
 	Topic     string
 	Partition int32
+	Offset    int64
 	Tombstone bool
 	Gen       int64
 	Position  Position

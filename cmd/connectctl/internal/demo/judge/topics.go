@@ -113,7 +113,7 @@ func ends(ctx context.Context, cfg Topics, tables []string) (map[partition]int64
 }
 
 func take(ctx context.Context, cfg Topics, hot *hotReader, r *kgo.Record, t *Tally) error {
-	rec := Record{Topic: r.Topic, Partition: r.Partition, Tombstone: r.Value == nil}
+	rec := Record{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Tombstone: r.Value == nil}
 	rec.Change.Table = strings.TrimPrefix(r.Topic, cfg.Prefix)
 	var h headers
 	for i := range r.Headers {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tidemark-cdc/tidemark/connectors/postgres/pgoutput"
+	"github.com/tidemark-cdc/tidemark/pipeline/verify"
 )
 
 // Counts is what the judge found. Only the first six fields are an outcome; Examples help to look for the cause.
@@ -29,7 +30,7 @@ type partition struct {
 	number int32
 }
 
-// rank is the order over all records of a key or a partition.
+// rank is the order over all records of a key.
 type rank struct {
 	gen int64
 	at  Position
@@ -42,7 +43,7 @@ type Tally struct {
 	log       *Log
 	seen      map[Position]bool
 	commits   map[pgoutput.LSN]bool
-	last      map[partition]rank
+	order     verify.Order
 	hot       map[pgoutput.LSN]bool
 	hotLatest rank
 	counts    Counts
@@ -51,7 +52,7 @@ type Tally struct {
 // NewTally compares with what the database committed.
 func NewTally(log *Log) *Tally {
 	return &Tally{log: log, seen: make(map[Position]bool, len(log.Changes)), commits: map[pgoutput.LSN]bool{},
-		last: map[partition]rank{}, hot: map[pgoutput.LSN]bool{}}
+		hot: map[pgoutput.LSN]bool{}}
 }
 
 // Add takes the next record of a partition.
@@ -62,13 +63,10 @@ func (t *Tally) Add(r Record) {
 	}
 	t.counts.Changes++
 	t.commits[r.Position.LSN] = true
-	here := partition{r.Topic, r.Partition}
-	now := rank{r.Gen, r.Position}
-	if before, ok := t.last[here]; ok && !before.less(now) {
-		t.counts.OrderViolations++
-		t.example("out of order: %s [%d] has generation %d position %s after generation %d position %s", r.Topic, r.Partition, now.gen, now.at, before.gen, before.at)
-	}
-	t.last[here] = now
+	t.order.Record(&verify.Record{
+		Meta:  verify.Meta{Position: verify.Position{Generation: r.Gen, Commit: [3]uint64{0, 0, uint64(r.Position.LSN)}, Seq: r.Position.Seq}, Pos: r.Position.LSN.String()},
+		Topic: r.Topic, Partition: r.Partition, Offset: r.Offset,
+	})
 	want, ok := t.log.Changes[r.Position]
 	switch {
 	case !ok || want != r.Change:
@@ -96,6 +94,12 @@ func (t *Tally) AddHot(r Record, v int64) {
 func (t *Tally) Verdict() Counts {
 	c := t.counts
 	c.Transactions, c.HotPositions = int64(len(t.commits)), int64(len(t.hot))
+	for _, v := range t.order.End() {
+		if len(c.Examples) < maxExamples {
+			c.Examples = append(c.Examples, "out of order: "+v.String())
+		}
+	}
+	c.OrderViolations = t.order.Total()
 	for at, change := range t.log.Changes {
 		if t.seen[at] {
 			continue

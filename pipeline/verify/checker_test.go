@@ -1,4 +1,4 @@
-package records
+package verify
 
 import (
 	"fmt"
@@ -38,32 +38,32 @@ func TestChecker(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		lines string
-		rules TopicRules
+		rules Rules
 		says  []string
 	}{
-		{"in order", "0 0/9 0 c a;0 0/9 1 u a;0 0/A 0 u a;1 0/9 2 c b;0 1/0 0 d a;0 1/0 0 D a", TopicRules{}, nil},
-		{"hex is not text", "0 0/9 0 c a;0 0/10 0 u a;0 0/FF 0 u a;0 0/100 0 u a", TopicRules{}, nil},
-		{"next generation starts low", "0 1:5/0 0 c a;0 2:1/0 0 c a", TopicRules{}, nil},
-		{"generation goes back", "0 2:1/0 0 c a;0 1:5/0 0 c a", TopicRules{}, []string{"is before"}},
-		{"repeated", "0 0/9 0 c a;0 0/9 0 c a", TopicRules{}, []string{"repeats"}},
-		{"swapped", "0 0/9 1 c a;0 0/9 0 u a", TopicRules{}, []string{"is before"}},
-		{"pair in two partitions", "0 0/9 0 c a;1 0/9 0 c b", TopicRules{}, []string{"is also in"}},
-		{"truncate in each partition", "0 0/9 0 c a;1 0/9 1 c b;0 0/9 2 t -;1 0/9 2 t -;0 0/9 3 c a", TopicRules{}, nil},
-		{"truncate twice in one", "0 0/9 2 t -;0 0/9 2 t -", TopicRules{}, []string{"repeats"}},
-		{"truncate with the pair of a row", "0 0/9 2 t -;1 0/9 2 c a", TopicRules{}, []string{"is also in"}},
-		{"no tombstone", "0 0/9 0 d a;0 0/A 0 c b", TopicRules{}, []string{"not followed by its tombstone"}},
-		{"no tombstone at the end", "0 0/9 0 d a", TopicRules{}, []string{"not followed by its tombstone"}},
-		{"no tombstones wanted", "0 0/9 0 d a;0 0/A 0 c b", TopicRules{NoTombstones: true}, nil},
-		{"keyless delete", "0 0/9 0 d -;0 0/9 1 c -", TopicRules{}, nil},
-		{"tombstone of another key", "0 0/9 0 d a;0 0/9 0 D b", TopicRules{}, []string{"does not follow its delete"}},
-		{"tombstone alone", "0 0/9 0 C a", TopicRules{}, []string{"does not follow its delete"}},
-		{"tombstone after compaction", "0 0/9 0 D a;0 0/A 0 c b", TopicRules{Compacted: true}, nil},
-		{"tombstone for its delete", "0 0/9 0 D a;0 0/9 1 D b;0 0/A 0 c b", TopicRules{NoDeletes: true}, nil},
-		{"tombstone for its delete twice", "0 0/9 0 D a;0 0/9 0 D a", TopicRules{NoDeletes: true}, []string{"does not follow its delete"}},
-		{"tombstone twice", "0 0/9 0 d a;0 0/9 0 D a;0 0/9 0 D a", TopicRules{}, []string{"does not follow its delete"}},
+		{"in order", "0 0/9 0 c a;0 0/9 1 u a;0 0/A 0 u a;1 0/9 2 c b;0 1/0 0 d a;0 1/0 0 D a", Rules{}, nil},
+		{"hex is not text", "0 0/9 0 c a;0 0/10 0 u a;0 0/FF 0 u a;0 0/100 0 u a", Rules{}, nil},
+		{"next generation starts low", "0 1:5/0 0 c a;0 2:1/0 0 c a", Rules{}, nil},
+		{"generation goes back", "0 2:1/0 0 c a;0 1:5/0 0 c a", Rules{}, []string{"is before"}},
+		{"repeated", "0 0/9 0 c a;0 0/9 0 c a", Rules{}, []string{"repeats"}},
+		{"swapped", "0 0/9 1 c a;0 0/9 0 u a", Rules{}, []string{"is before"}},
+		{"pair in two partitions", "0 0/9 0 c a;1 0/9 0 c b", Rules{}, []string{"is also in"}},
+		{"truncate in each partition", "0 0/9 0 c a;1 0/9 1 c b;0 0/9 2 t -;1 0/9 2 t -;0 0/9 3 c a", Rules{}, nil},
+		{"truncate twice in one", "0 0/9 2 t -;0 0/9 2 t -", Rules{}, []string{"repeats"}},
+		{"truncate with the pair of a row", "0 0/9 2 t -;1 0/9 2 c a", Rules{}, []string{"is also in"}},
+		{"no tombstone", "0 0/9 0 d a;0 0/A 0 c b", Rules{}, []string{"not followed by its tombstone"}},
+		{"no tombstone at the end", "0 0/9 0 d a", Rules{}, []string{"not followed by its tombstone"}},
+		{"no tombstones wanted", "0 0/9 0 d a;0 0/A 0 c b", Rules{NoTombstones: true}, nil},
+		{"keyless delete", "0 0/9 0 d -;0 0/9 1 c -", Rules{}, nil},
+		{"tombstone of another key", "0 0/9 0 d a;0 0/9 0 D b", Rules{}, []string{"does not follow its delete"}},
+		{"tombstone alone", "0 0/9 0 C a", Rules{}, []string{"does not follow its delete"}},
+		{"tombstone after compaction", "0 0/9 0 D a;0 0/A 0 c b", Rules{Compacted: true}, nil},
+		{"tombstone for its delete", "0 0/9 0 D a;0 0/9 1 D b;0 0/A 0 c b", Rules{NoDeletes: true}, nil},
+		{"tombstone for its delete twice", "0 0/9 0 D a;0 0/9 0 D a", Rules{NoDeletes: true}, []string{"does not follow its delete"}},
+		{"tombstone twice", "0 0/9 0 d a;0 0/9 0 D a;0 0/9 0 D a", Rules{}, []string{"does not follow its delete"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			k := Checker{Rules: map[string]TopicRules{"t": c.rules}}
+			k := Checker{Rules: map[string]Rules{"t": c.rules}}
 			for i, line := range strings.Split(c.lines, ";") {
 				k.Take(rec(int64(i), line))
 			}

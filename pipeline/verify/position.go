@@ -1,6 +1,4 @@
-// Package records reads change records as a consumer sees them, and checks the order and
-// completeness a consumer may rely on.
-package records
+package verify
 
 import (
 	"cmp"
