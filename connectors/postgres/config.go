@@ -1,10 +1,10 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,7 +46,6 @@ const (
 	propHeartbeat       = "heartbeat.interval.ms"
 	propHeartbeatAction = "heartbeat.action.query"
 	propStatusInterval  = "status.update.interval.ms"
-	propSnapshotMode    = "snapshot.mode"
 	propDecimal         = "decimal.handling.mode"
 	propNonFinite       = "decimal.nonfinite.handling.mode"
 	propInterval        = "interval.handling.mode"
@@ -56,13 +55,13 @@ const (
 	propUnknownLabels   = "enum.unknown.label.handling.mode"
 )
 
-const noSnapshot = "rows that are already in the tables would not be published; set it to no_data to accept that"
+const listDoc = " Comma-separated regular expressions, anchored, without regard to case; a comma in one is written \\,."
 
 // Spec returns the source's properties.
 func Spec() connectors.Spec {
 	str, boolean, long := connectors.TypeString, connectors.TypeBoolean, connectors.TypeLong
-	const list = " Comma-separated regular expressions, anchored, without regard to case; a comma in one is written \\,."
-	return connectors.Spec{
+	const list = listDoc
+	return slices.Concat(connectors.Spec{
 		{Name: propHost, Type: str, Required: true, Check: checkHost, Doc: "Host name or address of the server, or the directory of its unix socket."},
 		{Name: propPort, Type: connectors.TypeInt, Default: "5432", Check: checkRange(1, 65535), Doc: "Port of the server."},
 		{Name: propUser, Type: str, Required: true, Doc: "Role to connect as; it needs the REPLICATION attribute."},
@@ -93,7 +92,7 @@ func Spec() connectors.Spec {
 		{Name: propHeartbeat, Type: long, Default: "10000", Check: checkRange(100, 3_600_000), Doc: "How often an idle stream records and acknowledges how far it has read, in milliseconds."},
 		{Name: propHeartbeatAction, Type: str, Doc: "SQL to run at every heartbeat; none where absent, and none is needed."},
 		{Name: propStatusInterval, Type: long, Default: "10000", Check: checkRange(100, 10_000), Doc: "Longest time between status updates to the server, in milliseconds; a third of wal_sender_timeout where that is less."},
-		{Name: propSnapshotMode, Type: str, Required: true, Check: checkSnapshotMode, Doc: "Without it " + noSnapshot + "."},
+	}, snapshotSpec(), connectors.Spec{
 		{Name: propDecimal, Type: str, Default: "precise", Allowed: []string{"precise", "string", "double"}, Doc: "How numeric and money are published: as Avro decimal, as text, as double."},
 		{Name: propNonFinite, Type: str, Default: "fail", Allowed: []string{"fail", "null"}, Doc: "What becomes of NaN where a decimal would hold the number: the stream blocks, or null is published and counted; null in a key blocks."},
 		{Name: propInterval, Type: str, Allowed: []string{"numeric", "string"}, Doc: "How interval is published: as microseconds, as ISO 8601; in the flat format as PostgreSQL's text where absent."},
@@ -101,7 +100,7 @@ func Spec() connectors.Spec {
 		{Name: propHstore, Type: str, Default: "json", Allowed: []string{"json", "map"}, Doc: "How hstore is published: as the text of a JSON object, as a map."},
 		{Name: propArray, Type: str, Default: "array", Allowed: []string{"array", "string"}, Doc: "How arrays are published: as arrays, which have one dimension and no lower bound, or as PostgreSQL's text, which keeps both."},
 		{Name: propUnknownLabels, Type: str, Default: "fail", Allowed: []string{"fail", "accept"}, Doc: "What becomes of an enum's label that the catalogue does not have (renamed since): the stream blocks, or it is published."},
-	}
+	})
 }
 
 var slotName = regexp.MustCompile(`^[a-z0-9_]{1,63}$`)
@@ -147,13 +146,6 @@ func checkKeyRules(v string) error {
 	return err
 }
 
-func checkSnapshotMode(v string) error {
-	if strings.EqualFold(v, "no_data") || strings.EqualFold(v, "never") {
-		return nil
-	}
-	return fmt.Errorf("%q is not supported, only no_data (or never): %s", v, noSnapshot)
-}
-
 // settings are the configuration as the source uses it.
 type settings struct {
 	conn        catalog.ConnConfig
@@ -168,6 +160,7 @@ type settings struct {
 	newLabels   bool // labels of enums that the catalogue does not have are published
 	heartbeat   time.Duration
 	action      string
+	snapshot    snapshots
 	status      time.Duration
 }
 
@@ -185,8 +178,9 @@ func newSettings(cfg connectors.Config) (settings, error) {
 			return settings{}, connectors.Refuse(fmt.Errorf("%s and %s exclude each other; remove one", pair[0], pair[1]))
 		}
 	}
-	if cfg.String(propSnapshotMode) == "" {
-		return settings{}, connectors.Refuse(errors.New(propSnapshotMode + ": is missing; without it " + noSnapshot))
+	snap, err := newSnapshots(cfg)
+	if err != nil {
+		return settings{}, err
 	}
 	return settings{
 		conn: catalog.ConnConfig{
@@ -199,7 +193,7 @@ func newSettings(cfg connectors.Config) (settings, error) {
 			Name: cfg.String(propPublication), Mode: catalog.PublicationMode(strings.ToLower(cfg.String(propAutocreate))),
 			ViaPartitionRoot: cfg.Bool(propViaRoot),
 		},
-		filter: f, rules: r, maxMessage: int(cfg.Int(propMaxMessage)), reselect: strings.EqualFold(cfg.String(propUnavailable), "reselect"), values: valueOptions(cfg), newLabels: strings.EqualFold(cfg.String(propUnknownLabels), "accept"),
+		filter: f, rules: r, snapshot: snap, maxMessage: int(cfg.Int(propMaxMessage)), reselect: strings.EqualFold(cfg.String(propUnavailable), "reselect"), values: valueOptions(cfg), newLabels: strings.EqualFold(cfg.String(propUnknownLabels), "accept"),
 		heartbeat: cfg.Millis(propHeartbeat), action: cfg.String(propHeartbeatAction), status: cfg.Millis(propStatusInterval),
 	}, nil
 }
@@ -211,17 +205,4 @@ func valueOptions(cfg connectors.Config) values.Options {
 		Interval: values.IntervalMode(mode(propInterval)), Binary: values.BinaryMode(mode(propBinary)),
 		Hstore: values.HstoreMode(mode(propHstore)), Array: values.ArrayMode(mode(propArray)),
 	}
-}
-
-// Check looks at the configuration and at the server and returns every problem at once; it changes nothing.
-// hasOffsets tells that the stream has stored offsets: its slot must then exist.
-func Check(ctx context.Context, cfg connectors.Config, hasOffsets bool) []connectors.Problem {
-	set, err := newSettings(cfg)
-	if err != nil {
-		return []connectors.Problem{{Message: err.Error()}}
-	}
-	return catalog.Check(ctx, catalog.CheckConfig{
-		Conn: set.conn, Slot: set.slot, Failover: set.failover, HasOffsets: hasOffsets, Publication: set.publication,
-		Captured: set.filter.table, Include: set.filter.selectors(), Members: set.filter.members(), KeyColumns: set.filter.key,
-	})
 }

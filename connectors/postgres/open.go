@@ -12,7 +12,6 @@ import (
 	"github.com/tidemark-cdc/tidemark/connectors/postgres/catalog"
 	"github.com/tidemark-cdc/tidemark/connectors/postgres/pgoutput"
 	"github.com/tidemark-cdc/tidemark/offsets"
-	"github.com/tidemark-cdc/tidemark/schema"
 )
 
 // slotWait is how long a start waits for a slot that another process holds, most often the
@@ -35,6 +34,8 @@ type opening struct {
 	captured []*catalog.Table
 	keys     map[uint32][]string
 	decision catalog.Decision
+	renewal  renewal
+	export   *export // nil: none
 }
 
 // run goes through the steps of a start in the contract's order: nothing is changed at the
@@ -51,13 +52,16 @@ func (o *opening) run(ctx context.Context, stored []offsets.Entry) (connectors.O
 	if err != nil {
 		return fail(err)
 	}
-	if err := o.reconcile(ctx, slot); err != nil {
+	if err := o.reconcileOrRenew(ctx, slot); err != nil {
 		return fail(err)
 	}
 	if err := o.readTables(ctx); err != nil {
 		return fail(err)
 	}
 	if err := o.drift(ctx); err != nil {
+		return fail(err)
+	}
+	if err := o.checkSnapshot(ctx); err != nil {
 		return fail(err)
 	}
 	if err := o.publish(ctx, slot); err != nil {
@@ -93,6 +97,7 @@ func (o *opening) read(stored []offsets.Entry) error {
 				return connectors.Refuse(fmt.Errorf("read the start of generation %d: %w", generation.Number, err))
 			}
 		}
+		o.forget(generation)
 	}
 	boundary, ok := offsets.Find(stored, offsets.StreamPartition(o.opts.Server))
 	if !ok {
@@ -133,6 +138,9 @@ func (o *opening) abandon(ctx context.Context) {
 	}
 	if o.sql != nil {
 		_ = o.sql.Close(ctx)
+	}
+	if o.export != nil {
+		_ = o.export.Close(ctx)
 	}
 }
 
@@ -284,7 +292,7 @@ func (o *opening) takenOut(ctx context.Context) error {
 // takeSlot creates the slot of a new stream, or moves it to the recorded acknowledgement.
 func (o *opening) takeSlot(ctx context.Context) error {
 	if o.decision.CreateSlot {
-		if _, err := catalog.CreateSlot(ctx, o.repl, o.sql, o.set.slot, o.set.failover, o.opts.Report); err != nil {
+		if err := o.createSlot(ctx); err != nil {
 			return err
 		}
 		slot, err := catalog.ReadSlot(ctx, o.sql, o.set.slot)
@@ -316,6 +324,7 @@ func (o *opening) begin(ctx context.Context) (connectors.Opened, *stream, error)
 	opened := connectors.Opened{
 		Start:    catalog.FormatPos(o.decision.StartLSN),
 		Boundary: o.decision.Position.Object(o.opts.Group, o.opts.Connector),
+		Renew:    o.renewal.stream, Baseline: o.reads(),
 	}
 	for _, t := range o.captured {
 		table, err := plans.seed(ctx, t, o.keys[t.OID], columns[t.OID])
@@ -325,6 +334,12 @@ func (o *opening) begin(ctx context.Context) (connectors.Opened, *stream, error)
 		opened.Tables = append(opened.Tables, table)
 	}
 	plans.watchPublication(o.pub, o.captured)
+	if o.export != nil {
+		if err := o.planExport(ctx, plans); err != nil {
+			return connectors.Opened{}, nil, err
+		}
+		opened.Exported = o.export
+	}
 	conn, err := startReplication(ctx, o.repl, o.set.slot, o.set.publication.Name, o.decision.StartLSN)
 	if err != nil {
 		return connectors.Opened{}, nil, err
@@ -346,41 +361,4 @@ func (o *opening) planner(ctx context.Context) (plans *planner, look *live, colu
 		columns[t.OID] = t.Columns
 	}
 	return plans, look, columns, look.set.LoadTables(ctx, o.sql, o.captured...)
-}
-
-// Tables returns the captured tables as a start would plan them, for checks of what is made of them, and what is
-// wrong with any that Check does not tell. It changes nothing; tables without a usable key are left out.
-func Tables(ctx context.Context, cfg connectors.Config) (tables []*schema.Table, problems []connectors.Problem, err error) {
-	set, err := newSettings(cfg)
-	if err != nil {
-		return nil, nil, err
-	}
-	o := &opening{set: set}
-	if o.sql, err = catalog.Connect(ctx, set.conn); err != nil {
-		return nil, nil, err
-	}
-	defer o.abandon(ctx)
-	if err := o.selectTables(ctx); err != nil {
-		return nil, nil, err
-	}
-	plans, _, columns, err := o.planner(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, t := range o.captured {
-		key, err := catalog.KeyFor(t, set.filter.key(t.Schema, t.Name), o.operations())
-		if err != nil {
-			continue
-		}
-		if err := o.readable(ctx, t); err != nil {
-			problems = append(problems, connectors.Problem{Property: propUnavailable, Message: err.Error()})
-		}
-		table, err := plans.seed(ctx, t, key, columns[t.OID])
-		if err != nil {
-			problems = append(problems, connectors.Problem{Message: err.Error()})
-			continue
-		}
-		tables = append(tables, table)
-	}
-	return tables, problems, nil
 }

@@ -86,6 +86,9 @@ func (s *Source) Open(ctx context.Context, stored []offsets.Entry) (connectors.O
 	defer s.mu.Unlock()
 	if s.closed {
 		st.close()
+		if o.export != nil {
+			_ = o.export.Close(ctx)
+		}
 		return connectors.Opened{}, errClosed
 	}
 	s.stream = st

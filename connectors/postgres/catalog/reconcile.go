@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
@@ -50,7 +51,7 @@ func Reconcile(in Inputs) (Decision, error) {
 		return Decision{}, err
 	}
 	if !in.Slot.Exists {
-		return Decision{}, refuse("slot %s does not exist, but the stream has offsets (processed up to %s): what was written since is not kept for it; %s", in.SlotName, d.Position.BoundaryLSN, wayOut)
+		return Decision{}, lost("slot %s does not exist, but the stream has offsets (processed up to %s): what was written since is not kept for it; %s", in.SlotName, d.Position.BoundaryLSN, wayOut)
 	}
 	if err := in.checkSlot(); err != nil {
 		return Decision{}, err
@@ -165,7 +166,7 @@ func (in Inputs) checkSlot() error {
 		if in.Stored != nil {
 			processed = fmt.Sprintf("; the stream processed up to %s", in.Stored.BoundaryLSN)
 		}
-		return refuse("%s was invalidated by the server (%s): the WAL after it is gone%s; drop the slot, then %s", at, s.Invalidation, processed, wayOut)
+		return lost("%s was invalidated by the server (%s): the WAL after it is gone%s; drop the slot, then %s", at, s.Invalidation, processed, wayOut)
 	case s.TwoPhase:
 		return refuse("%s was created for two-phase commit, which this stream does not use; choose another slot.name, or drop it and let it be created", at)
 	case s.ConfirmedFlush == 0:
@@ -181,13 +182,24 @@ func (in Inputs) compareSlot(d *Decision) error {
 	case slot < in.GenerationStart && p.AckedLSN < in.GenerationStart: // else it lost its place in a crash of the server, or an offset was set beyond it
 		return refuse("slot %s is at %s, before %s where the stream's generation begins (processed up to %s): it is not the slot this generation used; %s", in.SlotName, slot, in.GenerationStart, p.BoundaryLSN, wayOut)
 	case slot > p.BoundaryLSN:
-		return refuse("slot %s is at %s, after %s up to which the stream was processed: %d bytes of WAL between them are lost to it (the slot was created again, or moved by somebody else); %s", in.SlotName, slot, p.BoundaryLSN, uint64(slot-p.BoundaryLSN), wayOut)
+		return lost("slot %s is at %s, after %s up to which the stream was processed: %d bytes of WAL between them are lost to it (the slot was created again, or moved by somebody else); %s", in.SlotName, slot, p.BoundaryLSN, uint64(slot-p.BoundaryLSN), wayOut)
 	case slot < p.AckedLSN:
 		d.AdvanceSlotTo = p.AckedLSN
 	case slot > p.AckedLSN:
 		p.AckedLSN, d.Adopted = slot, true
 	}
 	return nil
+}
+
+// errLost marks refusals of a position that the slot can no longer be read from.
+var errLost = errors.New("")
+
+// Lost reports whether an error of Reconcile says that the log from the stored position on is gone, with the slot or out of it: what a
+// standing authorisation for a reset (snapshot.mode=when_needed) is for. Another server is none.
+func Lost(err error) bool { return errors.Is(err, errLost) }
+
+func lost(format string, args ...any) error {
+	return refuse(format+"%w", append(args, errLost)...)
 }
 
 func refuse(format string, args ...any) error {

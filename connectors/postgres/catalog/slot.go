@@ -69,19 +69,29 @@ SELECT true, coalesce(s.plugin::text, ''), coalesce(s.database::text, ''), s.tem
 // up over conn and reported; conn may be nil. Cancelling ctx closes repl, and the server drops
 // the half-made slot.
 func CreateSlot(ctx context.Context, repl *pgconn.PgConn, conn *pgx.Conn, name string, failover bool, report connectors.Reporter) (pgoutput.LSN, error) {
+	made, err := createSlot(ctx, repl, conn, name, failover, false, report)
+	return made.Point, err
+}
+
+// ExportedSlot is a slot that was created together with a snapshot.
+type ExportedSlot struct {
+	Point pgoutput.LSN // consistent point: what committed before it is in the snapshot, what committed after it in the stream
+	// Snapshot is what SET TRANSACTION SNAPSHOT takes until the connection that created the slot runs its next command.
+	Snapshot string
+}
+
+// CreateSlotWithSnapshot is CreateSlot with an exported snapshot of the slot's beginning. The replication connection must be
+// left alone until the snapshot was imported.
+func CreateSlotWithSnapshot(ctx context.Context, repl *pgconn.PgConn, conn *pgx.Conn, name string, failover bool, report connectors.Reporter) (ExportedSlot, error) {
+	return createSlot(ctx, repl, conn, name, failover, true, report)
+}
+
+func createSlot(ctx context.Context, repl *pgconn.PgConn, conn *pgx.Conn, name string, failover, export bool, report connectors.Reporter) (made ExportedSlot, err error) {
 	major := majorVersion(repl.ParameterStatus("server_version"))
 	if failover && major < 17 {
-		return 0, connectors.Refuse(fmt.Errorf("slot %s cannot be a failover slot: the server is version %s and those need 17 or newer; set slot.failover=false", name, repl.ParameterStatus("server_version")))
+		return made, connectors.Refuse(fmt.Errorf("slot %s cannot be a failover slot: the server is version %s and those need 17 or newer; set slot.failover=false", name, repl.ParameterStatus("server_version")))
 	}
-	command := "CREATE_REPLICATION_SLOT " + quoteIdent(name) + " LOGICAL pgoutput"
-	switch {
-	case major < 15:
-		command += " NOEXPORT_SNAPSHOT"
-	case failover:
-		command += " (SNAPSHOT 'nothing', FAILOVER true)"
-	default:
-		command += " (SNAPSHOT 'nothing')"
-	}
+	command := slotCommand(name, major, failover, export)
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
@@ -95,16 +105,34 @@ func CreateSlot(ctx context.Context, repl *pgconn.PgConn, conn *pgx.Conn, name s
 	close(stop)
 	<-done
 	if err != nil {
-		return 0, slotCreationError(name, err)
+		return made, slotCreationError(name, err)
 	}
-	if len(results) != 1 || len(results[0].Rows) != 1 || len(results[0].Rows[0]) < 2 {
-		return 0, fmt.Errorf("create slot %s: the server answered without a position", name)
+	if len(results) != 1 || len(results[0].Rows) != 1 || len(results[0].Rows[0]) < 3 {
+		return made, fmt.Errorf("create slot %s: the server answered without a position", name)
 	}
-	lsn, err := pgoutput.ParseLSN(string(results[0].Rows[0][1]))
-	if err != nil {
-		return 0, fmt.Errorf("create slot %s: %w", name, err)
+	made.Snapshot = string(results[0].Rows[0][2])
+	if made.Point, err = pgoutput.ParseLSN(string(results[0].Rows[0][1])); err != nil {
+		return made, fmt.Errorf("create slot %s: %w", name, err)
 	}
-	return lsn, nil
+	return made, nil
+}
+
+func slotCommand(name string, major int, failover, export bool) string {
+	command := "CREATE_REPLICATION_SLOT " + quoteIdent(name) + " LOGICAL pgoutput"
+	if major < 15 {
+		if export {
+			return command + " EXPORT_SNAPSHOT"
+		}
+		return command + " NOEXPORT_SNAPSHOT"
+	}
+	options := "SNAPSHOT 'nothing'"
+	if export {
+		options = "SNAPSHOT 'export'"
+	}
+	if failover {
+		options += ", FAILOVER true"
+	}
+	return command + " (" + options + ")"
 }
 
 func slotCreationError(name string, err error) error {
