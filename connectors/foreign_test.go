@@ -11,7 +11,7 @@ func TestPropertiesOfOtherTools(t *testing.T) {
 		"database.server.name":               "set topic.prefix",
 		"transforms.unwrap.type":             "of which there are none",
 		"errors.tolerance":                   "no change is skipped",
-		"snapshot.locking.mode":              "no snapshots",
+		"snapshot.locking.mode":              "without a lock that writers would meet",
 		"producer.override.compression.type": "set compression.type",
 		"producer.override.linger.ms":        "acks=all",
 		"heartbeat.intervall.ms":             "did you mean heartbeat.interval.ms?",

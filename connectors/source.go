@@ -66,7 +66,18 @@ type Transaction struct {
 	BeginLSN    uint64 // of its begin
 	EndLSN      uint64 // of its end; known with the last batch
 	PreviousLSN uint64 // end of the transaction before it, published or not
+	// Snapshot tells formats how rows of OpRead were read; empty for changes.
+	Snapshot Snapshot
 }
+
+// Snapshot says how rows were read, in Debezium's words.
+type Snapshot string
+
+// The ways.
+const (
+	SnapshotInitial     Snapshot = "true"        // all of a table at one place in the log, where the stream begins
+	SnapshotIncremental Snapshot = "incremental" // beside the stream
+)
 
 // Batch is a run of changes of one source transaction, in log order. A transaction may take
 // many batches; only one with Last set closes it. A batch without changes and with Last set is

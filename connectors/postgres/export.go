@@ -129,6 +129,11 @@ func (e *export) Next(ctx context.Context) (connectors.ExportedRows, error) {
 		e.begin()
 	}
 	for {
+		select {
+		case <-e.stop:
+			return connectors.ExportedRows{}, errClosed
+		default:
+		}
 		if e.handed != nil {
 			e.free <- e.handed // has room for all
 			e.handed = nil
@@ -204,6 +209,7 @@ type exportPart struct {
 	oid  uint32
 	name string // quoted
 	file uint32 // the file it has in the snapshot
+	step int64  // pages of a range
 
 	// under the queue's lock
 	state  int8
@@ -287,9 +293,9 @@ func (p *exportPart) cut() (exportRange, bool) {
 	if p == nil || p.state != partOpen || p.t.failed || p.next < 0 {
 		return exportRange{}, false
 	}
-	r := exportRange{part: p, from: p.next, to: p.next + exportRangePages}
+	r := exportRange{part: p, from: p.next, to: p.next + p.step}
 	p.next = r.to
-	if p.pages < 0 || r.to+exportRangePages/2 >= p.pages {
+	if p.pages < 0 || r.to+p.step/2 >= p.pages {
 		r.to, p.next = -1, -1
 	}
 	p.active++

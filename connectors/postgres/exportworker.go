@@ -183,7 +183,7 @@ func (w *exportWorker) enter(p *exportPart) (pages int64, err error) {
 	if pages, err = strconv.ParseInt(string(row[0][1]), 10, 64); err != nil {
 		return 0, err
 	}
-	if p.t.override != "" || string(row[0][2]) != "t" || pages < 2*exportRangePages {
+	if p.t.override != "" || string(row[0][2]) != "t" || pages < 2*p.step {
 		pages = -1
 	}
 	return pages, nil

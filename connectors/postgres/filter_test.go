@@ -72,7 +72,7 @@ func TestConfiguration(t *testing.T) {
 		t.Errorf("got %v, want no problem", problems)
 	}
 	for name, tc := range map[string]struct{ value, want string }{
-		propSnapshotMode:     {"initial", "rows that are already in the tables would not be published"},
+		propSnapshotMode:     {"custom", "nearest is initial"},
 		propSlot:             {"Bad Name", "is not a slot name"},
 		propPlugin:           {"wal2json", "is not one of pgoutput"},
 		propHeartbeat:        {"0", "is not between"},
@@ -93,8 +93,9 @@ func TestConfiguration(t *testing.T) {
 		}
 	}
 	delete(good, propSnapshotMode)
-	if _, problems := Spec().Parse(good); len(problems) != 1 || !strings.Contains(problems[0].Message, "rows that are already in the tables") {
-		t.Errorf("without snapshot.mode: got %v", problems)
+	byDefault, problems := Spec().Parse(good)
+	if set, err := newSettings(byDefault); len(problems) > 0 || err != nil || set.snapshot.mode != modeInitial || set.snapshot.threads != 2 {
+		t.Errorf("without snapshot.mode: %+v, %v, %v", set.snapshot, problems, err)
 	}
 	cfg, _ := Spec().Parse(map[string]string{propKeyColumns: `public\.(a|b):x, y;public.c:z`})
 	f, err := newFilter(cfg)

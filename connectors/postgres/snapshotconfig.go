@@ -83,6 +83,7 @@ type snapshots struct {
 	include   patterns          // empty: all
 	overrides map[string]string // statement by qualified name
 	threads   int
+	pages     int64 // of a table that are read at once
 }
 
 // includes reports whether a captured table's rows are read.
@@ -104,7 +105,7 @@ func newSnapshots(cfg connectors.Config) (s snapshots, err error) {
 	if s.include, err = parsePatterns(cfg.String(propSnapshotInclude)); err != nil {
 		return s, connectors.Refuse(fmt.Errorf("%s: %w", propSnapshotInclude, err))
 	}
-	s.threads = max(1, int(cfg.Int(propSnapshotThreads)))
+	s.pages, s.threads = exportRangePages, max(1, int(cfg.Int(propSnapshotThreads)))
 	if s.overrides, err = parseOverrides(cfg); err != nil {
 		return s, connectors.Refuse(err)
 	}

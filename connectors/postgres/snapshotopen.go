@@ -243,7 +243,7 @@ func (o *opening) planExport(ctx context.Context, plans *planner) error {
 	for _, p := range parts {
 		x := byOID[p.Root]
 		x.rows = addEstimates(x.rows, p.Rows, len(x.parts))
-		x.parts = append(x.parts, &exportPart{t: x, oid: p.OID, name: p.Quoted(), file: p.File})
+		x.parts = append(x.parts, &exportPart{t: x, oid: p.OID, name: p.Quoted(), file: p.File, step: o.set.snapshot.pages})
 	}
 	slices.SortStableFunc(o.export.tables, func(a, b *exportTable) int { return int(min(b.rows, 1<<40) - min(a.rows, 1<<40)) }) // large ones first
 	return nil

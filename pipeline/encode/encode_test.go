@@ -38,6 +38,7 @@ func TestGolden(t *testing.T) {
 			{Op: connectors.OpDelete, Table: table, Before: order(2, "Bo")},
 			{Op: connectors.OpCreate, Table: keyless, After: line},
 			{Op: connectors.OpDelete, Table: keyless, Before: line},
+			{Op: connectors.OpRead, Table: table, After: order(3, "Cy")},
 		}
 	}
 	for name, adjust := range map[string]func(*Config){

@@ -171,6 +171,36 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
+// Rows that were read have no transaction; where they were read says the source's field snapshot.
+func TestSnapshotRows(t *testing.T) {
+	p, err := newFormat(nil).Table(ordersTable())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		tx   connectors.Transaction
+		op   connectors.Op
+		want string
+	}{
+		"initial":       {connectors.Transaction{Pos: `{"lsn":"1/A"}`, CommitTime: 5_000_001, Snapshot: connectors.SnapshotInitial}, 'r', `"ts_ms":5000,"snapshot":"true","db":"d","sequence":"[null,\"4294967306\"]","ts_us":5000001,"ts_ns":5000001000,"schema":"public","table":"orders","txId":null,"lsn":4294967306,`},
+		"a chunk's":     {connectors.Transaction{Pos: `{"lsn":"1/A"}`, CommitTime: 5_000_001, Snapshot: connectors.SnapshotIncremental}, 'r', `"snapshot":"incremental","db":"d","sequence":"[null,null]","ts_us":5000001,"ts_ns":5000001000,"schema":"public","table":"orders","txId":null,"lsn":null,`},
+		"a change then": {connectors.Transaction{ID: 8, Pos: `{"lsn":"1/A"}`}, 'c', `"snapshot":"false","db":"d","sequence":"[null,\"7\"]","ts_us":0,"ts_ns":0,"schema":"public","table":"orders","txId":8,"lsn":7,`},
+	} {
+		change := &connectors.Change{Op: tc.op, After: ordersRow(), LSN: 7, Seq: connectors.FirstReadSeq}
+		value, err := p.AppendValue(nil, change, &encode.Meta{Op: tc.op, Tx: &tc.tx})
+		for _, want := range []string{tc.want, `"before":null,"after":{"id":7`, `"transaction":null,"op":"` + string(tc.op) + `"`} {
+			if err != nil || !strings.Contains(string(value), want) {
+				t.Errorf("%s: %v: %s, want …%s…", name, err, value, want)
+			}
+		}
+	}
+	change, meta := &connectors.Change{Op: 'r', After: ordersRow()}, &encode.Meta{Op: 'r', Tx: &connectors.Transaction{Pos: `{"lsn":"1/A"}`, Snapshot: connectors.SnapshotInitial}}
+	buf := make([]byte, 0, 8192)
+	if n := testing.AllocsPerRun(100, func() { _, err = p.AppendValue(buf, change, meta) }); n != 0 || err != nil {
+		t.Errorf("%v allocations a row, %v", n, err)
+	}
+}
+
 func records(tb testing.TB, converter connect.Converter) func() {
 	tb.Helper()
 	p, err := newFormat(func(c *Config) { c.Key, c.Value = converter, converter }).Table(ordersTable())

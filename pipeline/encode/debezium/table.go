@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/pipeline"
@@ -176,6 +177,10 @@ func (p *table) row(row schema.Row, into []schema.Value, as role) (schema.Value,
 func (p *table) sourceValue(c *connectors.Change, m *encode.Meta) schema.Value {
 	s, us := p.source, m.Tx.CommitTime
 	s[3], s[7], s[8] = schema.Int(floorDiv(us, 1000)), schema.Int(us), schema.Int(us*1000)
+	if m.Op == connectors.OpRead {
+		return p.readValue(m)
+	}
+	s[4] = notSnapshot
 	s[6] = schema.Text(p.arena.take(func(b []byte) []byte {
 		if m.Tx.PreviousLSN == 0 {
 			b = append(b, `[null,"`...)
@@ -189,6 +194,40 @@ func (p *table) sourceValue(c *connectors.Change, m *encode.Meta) schema.Value {
 		s[11] = schema.Null()
 	}
 	return schema.Array(s)
+}
+
+var (
+	notSnapshot = schema.Text([]byte("false"))
+	initial     = schema.Text([]byte(connectors.SnapshotInitial))
+	incremental = schema.Text([]byte(connectors.SnapshotIncremental))
+)
+
+// readValue is the source of a row that was read: without a transaction, and without a place in the log where Debezium has none.
+// That a row is the first or the last is not told: rows of many tables are read at once, and the last is not known to be it.
+func (p *table) readValue(m *encode.Meta) schema.Value {
+	s := p.source
+	s[4], s[11], s[12] = incremental, schema.Null(), schema.Null()
+	lsn, ok := positionLSN(m.Tx.Pos)
+	if ok = ok && m.Tx.Snapshot != connectors.SnapshotIncremental; ok {
+		s[4], s[12] = initial, schema.Int(int64(lsn))
+	}
+	s[6] = schema.Text(p.arena.take(func(b []byte) []byte {
+		if !ok {
+			return append(b, `[null,null]`...)
+		}
+		return append(strconv.AppendUint(append(b, `[null,"`...), lsn, 10), `"]`...)
+	}))
+	return schema.Array(s)
+}
+
+// positionLSN reads a PostgreSQL position: {"lsn":"3D/485795A0"}.
+func positionLSN(pos string) (uint64, bool) {
+	text, ok := strings.CutPrefix(pos, `{"lsn":"`)
+	text, closed := strings.CutSuffix(text, `"}`)
+	high, low, slash := strings.Cut(text, "/")
+	h, err := strconv.ParseUint(high, 16, 32)
+	l, err2 := strconv.ParseUint(low, 16, 32)
+	return h<<32 | l, ok && closed && slash && err == nil && err2 == nil
 }
 
 func (p *table) blockValue(c *connectors.Change, m *encode.Meta) schema.Value {
