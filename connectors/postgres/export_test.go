@@ -50,7 +50,6 @@ type content struct {
 	rows   map[string][]string
 	last   map[string]bool
 	errs   map[string]error
-	order  int
 	tables map[string]*schema.Table
 }
 

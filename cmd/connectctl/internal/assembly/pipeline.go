@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -222,6 +223,9 @@ func (p *parts) encoder() (*encode.Encoder, error) {
 
 // Run streams until the context ends or an error stops the connector for good. The hooks are the pipeline's.
 func (c *Connector) Run(ctx context.Context, log *slog.Logger, report connectors.Reporter, hooks ...any) error {
+	if mode := c.Config.String("snapshot.mode"); !strings.EqualFold(mode, "no_data") && !strings.EqualFold(mode, "never") { // until snapshots are wired
+		return connectors.Refuse(errors.New("snapshot.mode: only no_data works in this build"))
+	}
 	p, err := c.open(log, report)
 	if err != nil {
 		return err
