@@ -1,0 +1,231 @@
+package snapshot
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/schema"
+)
+
+// collect takes what the readers have left.
+func (s *Source) collect() {
+	s.mu.Lock()
+	results := s.results
+	s.results = nil
+	oldest := uint64(math.MaxUint64)
+	for n := range s.reading {
+		oldest = min(oldest, n)
+	}
+	s.mu.Unlock()
+	for _, r := range results {
+		if r.chunk != nil && s.win.cand == nil {
+			s.win.cand = &candidate{r.chunk.Visible, r.latest}
+		}
+		if t := s.tables[r.job.name]; t != nil && t.job == r.job {
+			t.results = append(t.results, r)
+		}
+	}
+	if s.win.cand == nil {
+		return
+	}
+	var waiting []connectors.Visibility
+	for _, t := range s.order {
+		for _, r := range t.results {
+			if r.chunk != nil {
+				waiting = append(waiting, r.chunk.Visible)
+			}
+		}
+	}
+	s.win.settle(oldest, waiting)
+}
+
+// advance returns the next batch of a table's rows or the end of its reading, where there is one for this boundary.
+func (s *Source) advance(t *table) (connectors.Batch, bool) {
+	for t.job != nil {
+		if b, ok, waits := s.advanceCopy(t); ok || waits {
+			return b, ok
+		}
+		if len(t.results) == 0 {
+			break
+		}
+		r := t.results[0]
+		switch {
+		case r.failure != nil:
+			return s.ends(t, offsets.SnapshotFailed, r.failure.Error()), true
+		case r.copied:
+			return s.ends(t, offsets.SnapshotDone, ""), true
+		case r.def != nil:
+			t.results = t.results[1:]
+			if reason := s.described(t, r); reason != "" {
+				return s.ends(t, offsets.SnapshotFailed, reason), true
+			}
+		case r.epoch != t.job.epoch: // written by this goroutine alone
+			t.results = t.results[1:]
+		case !r.chunk.Place.Reached(&s.last):
+			return connectors.Batch{}, false
+		default:
+			t.results = t.results[1:]
+			if b, ok := s.decide(t, r); ok {
+				return b, true
+			}
+		}
+	}
+	return connectors.Batch{}, false
+}
+
+// ends ends the reading of a table with a batch that says so.
+func (s *Source) ends(t *table, state, reason string) connectors.Batch {
+	s.end(t, state, reason)
+	b := s.boundary()
+	b.Progress = []connectors.TableProgress{t.stored()}
+	s.activate(&b)
+	return b
+}
+
+// described takes note of the table as its reader found it.
+func (s *Source) described(t *table, r *result) (reason string) {
+	if changed := keyChange(r.job.def, r.def); changed != "" {
+		return changed
+	}
+	if t.progress.Rows == 0 || t.progress.Total < 0 {
+		t.progress.Total = r.rows
+	}
+	s.observe(t)
+	return ""
+}
+
+func keyChange(before, now *schema.Table) string {
+	if slices.Equal(before.KeyColumns(), now.KeyColumns()) {
+		return ""
+	}
+	return fmt.Sprintf("the key of table %s changed from (%s) to (%s) while it was to be read; what was read of it stands, begin again with a new snapshot",
+		now.QualifiedName(), strings.Join(before.KeyColumns(), ", "), strings.Join(now.KeyColumns(), ", "))
+}
+
+// decide hands a chunk out where it counts; else it is read again.
+func (s *Source) decide(t *table, r *result) (connectors.Batch, bool) {
+	if changed := keyChange(r.job.def, r.chunk.Table); changed != "" {
+		return s.ends(t, offsets.SnapshotFailed, changed), true
+	}
+	t.keyOf, t.keyDef = r.chunk.Key, r.chunk.Table
+	changed, why := s.win.judge(t, r.chunk.Visible)
+	if why != "" {
+		s.repeat(t, r, why)
+		return connectors.Batch{}, false
+	}
+	again, n := s.stand(r, changed)
+	if len(again) > mostAgain && r.query.Limit > minChunk {
+		s.repeat(t, r, "too many of its rows change while they are read")
+		return connectors.Batch{}, false
+	}
+	return s.publish(t, r, append(again, t.spell()...), n), true
+}
+
+// repeat has a chunk read again after a pause that grows.
+func (s *Source) repeat(t *table, r *result, why string) {
+	j := t.job
+	s.mu.Lock()
+	j.pause = min(max(2*j.pause, s.cfg.pause), 5*time.Second)
+	j.notBefore = time.Now().Add(j.pause)
+	long := j.pause >= 10*s.cfg.pause
+	s.mu.Unlock()
+	if long {
+		s.waits(j, why)
+	}
+	s.restart(j, t.progress.After, decode(t.progress.Again), r.query.Limit/2)
+	t.void()
+}
+
+// void drops the chunks that were read ahead.
+func (t *table) void() {
+	t.results = slices.DeleteFunc(t.results, func(r *result) bool { return r.chunk != nil })
+}
+
+// stand fills changes with the rows that stand, and returns the keys of those to be read again; a key of changed whose last change
+// lacks columns is marked off where a row has it.
+func (s *Source) stand(r *result, changed map[string]bool) (again []string, n int) {
+	c := r.chunk
+	s.grow(len(c.Rows))
+	for _, row := range c.Rows {
+		if len(changed) > 0 {
+			s.win.buf, _ = appendKey(s.win.buf[:0], c.Table, row)
+			if lacks, ok := changed[string(s.win.buf)]; ok {
+				if lacks {
+					again = append(again, c.Key(row))
+					changed[string(s.win.buf)] = false // found
+				}
+				continue
+			}
+		}
+		s.changes[n].Table, s.changes[n].After = c.Table, row
+		n++
+	}
+	if len(r.query.Again) > 0 && slices.Contains(slices.Collect(maps.Values(changed)), true) {
+		again = append(again, missing(r)...)
+	}
+	return again, n
+}
+
+// missing returns the keys to be read again that a chunk has no rows of: those rows may have got there unseen.
+func missing(r *result) (keys []string) {
+	found := map[string]bool{}
+	for _, row := range r.chunk.Rows {
+		found[r.chunk.Key(row)] = true
+	}
+	for _, k := range r.query.Again {
+		if !found[k] {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// grow makes room for rows in changes, all of whose elements are reads.
+func (s *Source) grow(n int) {
+	for have := len(s.changes); have < n; have++ {
+		s.changes = append(s.changes, connectors.Change{Op: connectors.OpRead})
+	}
+}
+
+// publish hands out the n rows of a chunk that stand, with the progress they make.
+func (s *Source) publish(t *table, r *result, again []string, n int) connectors.Batch {
+	j, p := t.job, &t.progress
+	s.mu.Lock()
+	j.pause, j.waiting = 0, j.waiting-1
+	j.again = append(j.again[len(r.query.Again):], again...)
+	j.issued -= len(r.query.Again)
+	left := append([]string(nil), j.again...)
+	s.wake()
+	s.mu.Unlock()
+	s.runs(j)
+	b := s.boundary()
+	b.Tx.CommitTime = r.chunk.ReadTime
+	first := s.rowsAt(t, b.Tx.Pos, n)
+	b.Changes = s.changes[:n]
+	for i := range b.Changes {
+		b.Changes[i].Seq = first + int64(i)
+	}
+	if t.def == nil || r.chunk.Table.ID != t.def.ID {
+		t.def = r.chunk.Table
+	}
+	p.State, p.Again = offsets.SnapshotReading, encode(left)
+	if r.query.Limit > 0 {
+		if r.chunk.Next != "" {
+			p.After = r.chunk.Next
+		}
+		t.paged = r.chunk.Done
+	}
+	if t.paged && len(left) == 0 {
+		s.end(t, offsets.SnapshotDone, "")
+	}
+	b.Progress = []connectors.TableProgress{{Table: r.chunk.Table, Progress: *p}}
+	s.activate(&b)
+	s.observe(t)
+	return b
+}

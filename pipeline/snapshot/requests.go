@@ -1,0 +1,445 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/pipeline/signal"
+)
+
+const (
+	executedKept = 1000 // ids of signals
+	outcomesKept = 50
+)
+
+// Partition is the partition of the entry that holds requests: a member "state", JSON.
+func Partition(server string) offsets.Object {
+	return offsets.Object{{Name: "server", Value: server}, {Name: "kind", Value: "snapshots"}}
+}
+
+const fieldState = "state"
+
+// state is what the engine itself stores.
+type state struct {
+	Paused   bool              `json:"paused,omitempty"`
+	Requests []request         `json:"requests,omitempty"` // not begun, the oldest first
+	Executed []string          `json:"executed,omitempty"` // ids of signals, the newest last
+	Cursors  map[string]string `json:"cursors,omitempty"`  // channel → place after the last signal taken
+	Outcomes []Outcome         `json:"outcomes,omitempty"`
+}
+
+// request is a signal that was taken and not worked off.
+type request struct {
+	ID     string   `json:"id"`
+	Type   string   `json:"type"`
+	Tables []wanted `json:"tables,omitempty"` // still to be begun
+	Key    string   `json:"key,omitempty"`    // surrogate
+	Add    []string `json:"add,omitempty"`
+	Remove []string `json:"remove,omitempty"`
+}
+
+type wanted struct {
+	Table string `json:"table"`
+	Where string `json:"where,omitempty"`
+}
+
+// received is a signal that came in; applied is what became of a change of the table set.
+type (
+	received struct{ signal.Signal }
+	applied  struct {
+		id  string
+		err error
+	}
+)
+
+// load reads the engine's own entry.
+func (s *Source) load(stored []offsets.Entry, begins bool) error {
+	s.state = state{}
+	if o, ok := offsets.Find(stored, Partition(s.cfg.Server)); ok {
+		text, _ := o.Text(fieldState)
+		if err := json.Unmarshal([]byte(text), &s.state); err != nil {
+			return connectors.Refuse(fmt.Errorf("the stored requests for snapshots of %q cannot be read: %w; connectctl offsets shows the entry, deleting it forgets the requests", s.cfg.Server, err))
+		}
+	}
+	if s.state.Cursors == nil {
+		s.state.Cursors = map[string]string{}
+	}
+	if begins && len(s.state.Requests) > 0 { // their tables are read anew, or their stream is gone
+		s.state.Requests, s.dirty = nil, true
+	}
+	s.publishState()
+	for _, r := range s.state.Requests {
+		if r.Type == signal.TypeTables {
+			s.change(r)
+		}
+	}
+	return nil
+}
+
+// publishState takes the state over into the status.
+func (s *Source) publishState() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused, s.outcomes, s.queued = s.state.Paused, slices.Clone(s.state.Outcomes), nil
+	for _, r := range s.state.Requests {
+		s.queued = append(s.queued, r.ID)
+	}
+	s.wake()
+}
+
+// listen starts the channels.
+func (s *Source) listen() {
+	for _, ch := range s.cfg.Channels {
+		cursor := s.state.Cursors[ch.Name()]
+		s.workers.Go(func() {
+			pause := time.Second / 2
+			for s.ctx.Err() == nil {
+				err := ch.Run(s.ctx, cursor, func(sig signal.Signal) {
+					if sig.Channel == "" {
+						sig.Channel = ch.Name()
+					}
+					if sig.Cursor != "" {
+						cursor = sig.Cursor
+					}
+					pause = time.Second / 2
+					s.mu.Lock()
+					s.signals = append(s.signals, received{sig})
+					s.mu.Unlock()
+					s.notify()
+				})
+				if s.ctx.Err() != nil {
+					return
+				}
+				s.cfg.Log.Warn("a channel of signals is read again after a pause", "channel", ch.Name(), "pause", pause, "reason", err)
+				if !sleep(s.ctx, pause) {
+					return
+				}
+				pause = min(2*pause, 30*time.Second)
+			}
+		})
+	}
+}
+
+// requests works off what came in and begins what can be begun; the batch stores both.
+func (s *Source) requests() (connectors.Batch, bool) {
+	s.mu.Lock()
+	signals, done := s.signals, s.applied
+	s.signals, s.applied = nil, nil
+	s.mu.Unlock()
+	var progress []connectors.TableProgress
+	for _, r := range signals {
+		progress = append(progress, s.signal(r.Signal)...)
+	}
+	for _, a := range done {
+		s.state.Requests = slices.DeleteFunc(s.state.Requests, func(r request) bool { return r.ID == a.id && r.Type == signal.TypeTables })
+		s.outcome(a.id, signal.TypeTables, a.err)
+	}
+	progress = append(progress, s.start()...)
+	if !s.dirty && len(progress) == 0 {
+		return connectors.Batch{}, false
+	}
+	b := s.boundary()
+	b.Progress = progress
+	if s.dirty {
+		s.dirty = false
+		s.publishState()
+		text, _ := json.Marshal(&s.state) // texts and numbers
+		b.Entries = []offsets.Entry{{Partition: Partition(s.cfg.Server), Offset: offsets.Object{{Name: fieldState, Value: string(text)}}}}
+	}
+	s.activate(&b)
+	return b, true
+}
+
+func (s *Source) outcome(id, kind string, err error) {
+	o := Outcome{ID: id, Type: kind, At: time.Now().UnixMilli()}
+	if err != nil {
+		o.Error = err.Error()
+		s.cfg.Log.Warn("a request was not carried out", "id", id, "type", kind, "reason", err)
+	} else {
+		s.cfg.Log.Info("a request was carried out", "id", id, "type", kind)
+	}
+	s.state.Outcomes = append(s.state.Outcomes, o)
+	if n := len(s.state.Outcomes); n > outcomesKept {
+		s.state.Outcomes = slices.Clone(s.state.Outcomes[n-outcomesKept:])
+	}
+	s.dirty = true
+}
+
+// signal carries a signal out, or queues it. One that was before is passed over.
+func (s *Source) signal(sig signal.Signal) (progress []connectors.TableProgress) {
+	if sig.Cursor != "" && s.state.Cursors[sig.Channel] != sig.Cursor {
+		s.state.Cursors[sig.Channel], s.dirty = sig.Cursor, true
+	}
+	if sig.ID != "" && slices.Contains(s.state.Executed, sig.ID) {
+		s.cfg.Log.Info("a signal that was executed before is passed over", "id", sig.ID, "type", sig.Type, "channel", sig.Channel)
+		return nil
+	}
+	if sig.ID != "" {
+		s.state.Executed = append(s.state.Executed, sig.ID)
+		if n := len(s.state.Executed); n > executedKept {
+			s.state.Executed = slices.Clone(s.state.Executed[n-executedKept:])
+		}
+	}
+	s.dirty = true
+	var err error
+	switch sig.Type {
+	case signal.TypeExecute:
+		if err = s.execute(sig); err == nil {
+			return nil
+		}
+	case signal.TypeStop:
+		progress, err = s.stop(sig)
+	case signal.TypePause:
+		s.state.Paused = true
+	case signal.TypeResume:
+		s.state.Paused = false
+	case signal.TypeTables:
+		if err = s.tableSet(sig); err == nil {
+			return nil
+		}
+	default:
+		err = fmt.Errorf("signal type %q is not known; there are %s, %s, %s, %s and %s", sig.Type,
+			signal.TypeExecute, signal.TypeStop, signal.TypePause, signal.TypeResume, signal.TypeTables)
+	}
+	s.outcome(sig.ID, sig.Type, err)
+	return progress
+}
+
+// patterns compiles regular expressions on whole qualified names, regardless of case.
+func patterns(list []string) ([]*regexp.Regexp, error) {
+	var out []*regexp.Regexp
+	for _, p := range list {
+		re, err := regexp.Compile("(?i)^(?:" + p + ")$")
+		if err != nil {
+			return nil, fmt.Errorf("%q is no regular expression: %w", p, err)
+		}
+		out = append(out, re)
+	}
+	return out, nil
+}
+
+func matches(list []*regexp.Regexp, name string) bool {
+	return slices.ContainsFunc(list, func(re *regexp.Regexp) bool { return re.MatchString(name) })
+}
+
+// execute queues a request for snapshots.
+func (s *Source) execute(sig signal.Signal) error {
+	var data signal.Execute
+	if err := json.Unmarshal(sig.Data, &data); err != nil {
+		return fmt.Errorf("the data of signal %q is not as %s has it: %w", sig.ID, sig.Type, err)
+	}
+	if k := data.Kind; k != "" && k != "incremental" && k != "blocking" && k != "INCREMENTAL" && k != "BLOCKING" {
+		return fmt.Errorf("type %q of signal %q is not known; there are incremental and blocking", k, sig.ID)
+	}
+	if len(data.Collections) == 0 {
+		return fmt.Errorf("signal %q names no tables: data-collections is empty", sig.ID)
+	}
+	r := request{ID: sig.ID, Type: sig.Type, Key: data.SurrogateKey}
+	conditions := make([]*regexp.Regexp, len(data.Conditions))
+	for i, c := range data.Conditions {
+		re, err := patterns([]string{c.Collection})
+		if err != nil {
+			return err
+		}
+		conditions[i] = re[0]
+	}
+	for _, p := range data.Collections {
+		re, err := patterns([]string{p})
+		if err != nil {
+			return err
+		}
+		found := false
+		for _, t := range s.order {
+			if !matches(re, t.name) {
+				continue
+			}
+			found = true
+			if slices.ContainsFunc(r.Tables, func(w wanted) bool { return w.Table == t.name }) {
+				continue
+			}
+			w := wanted{Table: t.name}
+			for i, c := range conditions {
+				if c.MatchString(t.name) {
+					w.Where = data.Conditions[i].Filter
+					break
+				}
+			}
+			r.Tables = append(r.Tables, w)
+		}
+		if !found {
+			s.outcome(sig.ID, sig.Type, fmt.Errorf("no captured table matches %q; connectctl tables list shows them", p))
+		}
+	}
+	if len(r.Tables) > 0 {
+		s.state.Requests = append(s.state.Requests, r)
+	}
+	return nil
+}
+
+// start begins requests whose tables are free; those of an initial snapshot go first.
+func (s *Source) start() (progress []connectors.TableProgress) {
+	if len(s.state.Requests) == 0 {
+		return nil
+	}
+	busy := map[string]bool{}
+	for _, t := range s.order {
+		if t.progress.Open() {
+			if t.progress.Kind == KindInitial {
+				return nil
+			}
+			busy[t.name] = true
+		}
+	}
+	kept := s.state.Requests[:0:0]
+	for _, r := range s.state.Requests {
+		if r.Type == signal.TypeTables {
+			kept = append(kept, r)
+			continue
+		}
+		var left []wanted
+		for _, w := range r.Tables {
+			t := s.tables[w.Table]
+			switch {
+			case t == nil:
+				s.outcome(r.ID, r.Type, fmt.Errorf("table %s is not captured any more", w.Table))
+			case busy[w.Table]:
+				left = append(left, w)
+			default:
+				p := offsets.Progress{ID: r.ID, Kind: KindIncremental, Where: w.Where}
+				if r.Key != "" {
+					p.Key = encode([]string{r.Key})
+				}
+				s.pend(t, p)
+				s.read(t)
+				progress = append(progress, t.stored())
+				s.dirty = true
+			}
+			busy[w.Table] = true
+		}
+		if r.Tables = left; len(left) > 0 {
+			kept = append(kept, r)
+		}
+	}
+	s.state.Requests = kept
+	return progress
+}
+
+// stop ends snapshots, queued ones too.
+func (s *Source) stop(sig signal.Signal) (progress []connectors.TableProgress, err error) {
+	var data signal.Stop
+	if len(sig.Data) > 0 {
+		if err := json.Unmarshal(sig.Data, &data); err != nil {
+			return nil, fmt.Errorf("the data of signal %q is not as %s has it: %w", sig.ID, sig.Type, err)
+		}
+	}
+	res, err := patterns(data.Collections)
+	if err != nil {
+		return nil, err
+	}
+	concerns := func(name string) bool { return len(res) == 0 || matches(res, name) }
+	s.state.Requests = slices.DeleteFunc(s.state.Requests, func(r request) bool {
+		return r.Type == signal.TypeExecute && !slices.ContainsFunc(r.Tables, func(w wanted) bool { return !concerns(w.Table) })
+	})
+	for i := range s.state.Requests {
+		r := &s.state.Requests[i]
+		r.Tables = slices.DeleteFunc(r.Tables, func(w wanted) bool { return concerns(w.Table) })
+	}
+	for _, t := range s.order {
+		if t.progress.Open() && concerns(t.name) {
+			s.end(t, offsets.SnapshotStopped, fmt.Sprintf("stopped by signal %q", sig.ID))
+			progress = append(progress, t.stored())
+		}
+	}
+	return progress, nil
+}
+
+// tableSet queues a change of the captured tables and begins it.
+func (s *Source) tableSet(sig signal.Signal) error {
+	var data signal.Tables
+	if err := json.Unmarshal(sig.Data, &data); err != nil {
+		return fmt.Errorf("the data of signal %q is not as %s has it: %w", sig.ID, sig.Type, err)
+	}
+	if _, ok := s.inner.(connectors.TableSetter); !ok {
+		return fmt.Errorf("this connector cannot change its tables while it runs")
+	}
+	r := request{ID: sig.ID, Type: sig.Type, Add: data.Add, Remove: data.Remove}
+	s.state.Requests = append(s.state.Requests, r)
+	s.change(r)
+	return nil
+}
+
+// change changes the captured tables, on a goroutine of its own; one change at a time.
+func (s *Source) change(r request) {
+	setter, ok := s.inner.(connectors.TableSetter)
+	if !ok {
+		return
+	}
+	before := s.changing
+	done := make(chan struct{})
+	s.changing = done
+	s.workers.Go(func() {
+		defer close(done)
+		if before != nil {
+			<-before
+		}
+		if s.ctx.Err() != nil {
+			return
+		}
+		ctx, cancel := context.WithCancel(s.ctx)
+		err := setter.ChangeTables(ctx, r.Add, r.Remove)
+		cancel()
+		if s.ctx.Err() != nil {
+			return // begun again at the next start
+		}
+		s.mu.Lock()
+		s.applied = append(s.applied, applied{r.ID, err})
+		s.mu.Unlock()
+		s.notify()
+	})
+}
+
+// membership takes note of tables that joined or left with a batch of the stream.
+func (s *Source) membership(b *connectors.Batch, progress []connectors.TableProgress) []connectors.TableProgress {
+	if len(b.Joined)+len(b.Left) == 0 {
+		return progress
+	}
+	s.win.seen = nil
+	for _, def := range b.Left {
+		name := def.QualifiedName()
+		t := s.tables[name]
+		if t == nil {
+			continue
+		}
+		if t.progress.Open() {
+			s.end(t, offsets.SnapshotStopped, "the table is no longer captured")
+			progress = append(progress, t.stored())
+		}
+		delete(s.tables, name)
+		s.order = slices.DeleteFunc(s.order, func(o *table) bool { return o == t })
+	}
+	for _, def := range b.Joined {
+		name := def.QualifiedName()
+		t := s.tables[name]
+		if t == nil {
+			t = &table{name: name, def: def}
+			s.tables[name] = t
+			s.order = append(s.order, t)
+		}
+		if t.progress.Open() {
+			s.end(t, offsets.SnapshotStopped, "the table was added anew")
+		}
+		t.def = def
+		s.pend(t, offsets.Progress{ID: KindAdded, Kind: KindAdded})
+		s.read(t)
+		tx := b.Tx
+		t.joined = &tx
+		progress = append(progress, t.stored())
+	}
+	return progress
+}
