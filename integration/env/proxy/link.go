@@ -14,6 +14,7 @@ const dialTimeout = 5 * time.Second
 // link is one client connection and its connection to the target.
 type link struct {
 	proxy  *Proxy
+	target string
 	client net.Conn
 	done   chan struct{} // closed by reset
 
@@ -26,10 +27,10 @@ func (k *link) run() {
 	defer k.forget()
 	defer k.reset()
 	network := "tcp"
-	if filepath.IsAbs(k.proxy.target) {
+	if filepath.IsAbs(k.target) {
 		network = "unix"
 	}
-	server, err := net.DialTimeout(network, k.proxy.target, dialTimeout)
+	server, err := net.DialTimeout(network, k.target, dialTimeout)
 	if err != nil || !k.attach(server) {
 		return
 	}

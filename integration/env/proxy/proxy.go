@@ -25,14 +25,14 @@ const (
 
 // Proxy forwards connections to its target until told otherwise. All methods may be called from any goroutine.
 type Proxy struct {
-	addr   string
-	target string
+	addr string
 
 	gates    [2]gate
 	throttle bucket
 	accepted atomic.Int64
 
 	mu       sync.Mutex
+	target   string
 	listener net.Listener       // nil while cut
 	links    map[*link]struct{} // open now
 	closed   bool
@@ -99,6 +99,13 @@ func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut()
+}
+
+// Retarget forwards new connections to another target; open ones stay where they are.
+func (p *Proxy) Retarget(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
 }
 
 // Reset resets every open connection; new ones are still accepted.
@@ -169,8 +176,8 @@ func (p *Proxy) accept(l net.Listener) {
 			continue
 		}
 		p.accepted.Add(1)
-		k := &link{proxy: p, client: c, done: make(chan struct{})}
 		p.mu.Lock()
+		k := &link{proxy: p, target: p.target, client: c, done: make(chan struct{})}
 		if p.listener != l { // cut meanwhile
 			p.mu.Unlock()
 			k.reset()

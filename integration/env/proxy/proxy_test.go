@@ -164,6 +164,27 @@ func TestResetKeepsListening(t *testing.T) {
 	hear(t, c, "two")
 }
 
+func TestRetargetMovesNewConnections(t *testing.T) {
+	p := start(t)
+	old := dial(t, p)
+	say(t, old, "one")
+	hear(t, old, "one")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p.Retarget(l.Addr().String())
+	_ = dial(t, p)
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	say(t, old, "two")
+	hear(t, old, "two")
+}
+
 func TestThrottleBoundsTheRate(t *testing.T) {
 	p := start(t)
 	c := dial(t, p)
