@@ -73,7 +73,7 @@ type Chunk struct {
 	// Place is where in the log all those transactions have been streamed.
 	Place    Place
 	ReadTime int64 // of the database, microseconds since the Unix epoch
-	// Key writes a row's key as ChunkQuery.Again takes it.
+	// Key writes a row's key as ChunkQuery.Again takes it; the row is one of the chunk's.
 	Key func(schema.Row) string
 }
 
@@ -82,7 +82,7 @@ type Visibility interface {
 	// Sees reports whether the read has seen the transaction's changes. What one read has seen every read sees that begins after
 	// it has ended.
 	Sees(tx *Transaction) bool
-	// Settled reports whether every later read sees them too.
+	// Settled reports whether this read, and so every later one, sees the transaction and all whose id is lower.
 	Settled(tx *Transaction) bool
 	// Above reports whether every transaction that was handed out or acknowledged before the source was opened is
 	// settled: none of them can be in the log and not yet visible. Else waits tells who is waited for, one sentence.

@@ -2,7 +2,6 @@ package snapshot
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -113,18 +112,21 @@ func (s *Source) decide(t *table, r *result) (connectors.Batch, bool) {
 	if changed := keyChange(r.job.def, r.chunk.Table); changed != "" {
 		return s.ends(t, offsets.SnapshotFailed, changed), true
 	}
-	t.keyOf, t.keyDef = r.chunk.Key, r.chunk.Table
 	changed, why := s.win.judge(t, r.chunk.Visible)
 	if why != "" {
 		s.repeat(t, r, why)
 		return connectors.Batch{}, false
 	}
-	again, n := s.stand(r, changed)
+	again, n := s.stand(t, r, changed)
 	if len(again) > mostAgain && r.query.Limit > minChunk {
 		s.repeat(t, r, "too many of its rows change while they are read")
 		return connectors.Batch{}, false
 	}
-	return s.publish(t, r, append(again, t.spell()...), n), true
+	if t.again.hidden(changed) {
+		s.repeat(t, r, "rows that were moved to other keys are not yet visible there")
+		return connectors.Batch{}, false
+	}
+	return s.publish(t, r, again, n), true
 }
 
 // repeat has a chunk read again after a pause that grows.
@@ -138,7 +140,7 @@ func (s *Source) repeat(t *table, r *result, why string) {
 	if long {
 		s.waits(j, why)
 	}
-	s.restart(j, t.progress.After, decode(t.progress.Again), r.query.Limit/2)
+	s.restart(j, t.progress.After, s.toRead(j), r.query.Limit/2)
 	t.void()
 }
 
@@ -149,41 +151,25 @@ func (t *table) void() {
 
 // stand fills changes with the rows that stand, and returns the keys of those to be read again; a key of changed whose last change
 // lacks columns is marked off where a row has it.
-func (s *Source) stand(r *result, changed map[string]bool) (again []string, n int) {
+func (s *Source) stand(t *table, r *result, changed map[string]bool) (again []string, n int) {
 	c := r.chunk
 	s.grow(len(c.Rows))
 	for _, row := range c.Rows {
-		if len(changed) > 0 {
+		if len(changed) > 0 || t.again.pass {
 			s.win.buf, _ = appendKey(s.win.buf[:0], c.Table, row)
-			if lacks, ok := changed[string(s.win.buf)]; ok {
-				if lacks {
-					again = append(again, c.Key(row))
-					changed[string(s.win.buf)] = false // found
-				}
+			lacks, ok := changed[string(s.win.buf)]
+			if lacks {
+				again = append(again, c.Key(row))
+				changed[string(s.win.buf)] = false // found
+			}
+			if ok || !t.again.wants(s.win.buf) && !slices.Contains(r.query.Again, c.Key(row)) {
 				continue
 			}
 		}
 		s.changes[n].Table, s.changes[n].After = c.Table, row
 		n++
 	}
-	if len(r.query.Again) > 0 && slices.Contains(slices.Collect(maps.Values(changed)), true) {
-		again = append(again, missing(r)...)
-	}
 	return again, n
-}
-
-// missing returns the keys to be read again that a chunk has no rows of: those rows may have got there unseen.
-func missing(r *result) (keys []string) {
-	found := map[string]bool{}
-	for _, row := range r.chunk.Rows {
-		found[r.chunk.Key(row)] = true
-	}
-	for _, k := range r.query.Again {
-		if !found[k] {
-			keys = append(keys, k)
-		}
-	}
-	return keys
 }
 
 // grow makes room for rows in changes, all of whose elements are reads.
@@ -214,7 +200,7 @@ func (s *Source) publish(t *table, r *result, again []string, n int) connectors.
 	if t.def == nil || r.chunk.Table.ID != t.def.ID {
 		t.def = r.chunk.Table
 	}
-	p.State, p.Again = offsets.SnapshotReading, encode(left)
+	p.State, p.Again = offsets.SnapshotReading, t.again.stored(left)
 	if r.query.Limit > 0 {
 		if r.chunk.Next != "" {
 			p.After = r.chunk.Next
@@ -222,7 +208,13 @@ func (s *Source) publish(t *table, r *result, again []string, n int) connectors.
 		t.paged = r.chunk.Done
 	}
 	if t.paged && len(left) == 0 {
-		s.end(t, offsets.SnapshotDone, "")
+		if t.again.begin() {
+			p.After, p.Again, t.paged = "", t.again.stored(nil), false
+			s.restart(j, "", nil, 0)
+			t.void()
+		} else {
+			s.end(t, offsets.SnapshotDone, "")
+		}
 	}
 	b.Progress = []connectors.TableProgress{{Table: r.chunk.Table, Progress: *p}}
 	s.activate(&b)

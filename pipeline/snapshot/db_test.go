@@ -52,6 +52,7 @@ type database struct {
 	n       int // for values
 	keys    int // ids are up to this
 	calm    bool
+	joinAt  []int // place in the log from which on a table is captured
 	noMoves bool
 	deny    map[string]error // tables that cannot be read
 }
@@ -69,7 +70,7 @@ func newDatabase(seed int64, tables ...*schema.Table) *database {
 	for range tables {
 		d.base = append(d.base, map[int]row{})
 		d.vis, d.cur = append(d.vis, map[int]row{}), append(d.cur, map[int]row{})
-		d.locked, d.tlocked = append(d.locked, map[int]bool{}), append(d.tlocked, false)
+		d.locked, d.tlocked, d.joinAt = append(d.locked, map[int]bool{}), append(d.tlocked, false), append(d.joinAt, 0)
 	}
 	return d
 }
@@ -130,6 +131,21 @@ func (d *database) pick(f func(*txn) bool) *txn {
 		return nil
 	}
 	return of[d.rng.Intn(len(of))]
+}
+
+// join has a table captured from here on: what was open has ended.
+func (d *database) join(t int) {
+	for len(d.open) > 0 {
+		if tx := d.open[0]; !tx.logged {
+			d.commit(tx)
+		}
+		d.show(d.open[0])
+	}
+	d.nextID++
+	tx := &txn{id: d.nextID, after: map[[2]int]*row{}, joined: []*schema.Table{d.tables[t]}}
+	d.open = append(d.open, tx)
+	d.commit(tx)
+	d.joinAt[t] = len(d.log)
 }
 
 func (d *database) begin() *txn {

@@ -19,5 +19,5 @@ package snapshot
 // Order of a table's chunks: they are published in the order they were read. One that does not count takes the later ones of its table with it,
 // and the table is read again from where the last published one ended.
 //
-// A key moved by an update: where the log lacks columns of the row under its new key, and the old one was not read yet, nobody has their
-// values; so the new key is read again (table.moved).
+// A key moved by an update: where the log lacks columns of the row under its new key, and the old one was not read yet, nobody has
+// their values. How a reader writes that key is not known here, so the table is read through once more, and the moved keys' rows alone are published (second.go).

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"sync"
@@ -56,6 +55,7 @@ func (f *fake) Open(_ context.Context, stored []offsets.Entry) (connectors.Opene
 	f.d.mu.Lock()
 	defer f.d.mu.Unlock()
 	f.tx = f.begin
+	f.start = f.begin
 	o := connectors.Opened{Renew: f.renew, Baseline: f.baseline}
 	if at, ok := offsets.Find(stored, offsets.StreamPartition(server)); ok && !f.renew {
 		n, _ := at.Int("end")
@@ -64,7 +64,9 @@ func (f *fake) Open(_ context.Context, stored []offsets.Entry) (connectors.Opene
 		o.Exported = f.exported()
 	}
 	for _, i := range f.captured {
-		o.Tables = append(o.Tables, f.d.tables[i])
+		if f.d.joinAt[i] <= f.tx {
+			o.Tables = append(o.Tables, f.d.tables[i])
+		}
 	}
 	for _, tx := range f.d.log[:f.tx] {
 		f.highest = max(f.highest, tx.id)
@@ -145,6 +147,9 @@ func (f *fake) next() connectors.Batch {
 	}
 	b := connectors.Batch{Tx: connectors.Transaction{Pos: pos(f.tx + 1), ID: tx.id}}
 	for i, c := range left[:n] {
+		if f.d.joinAt[c.t] > f.tx {
+			continue
+		}
 		f.changes = append(f.changes, f.made(c, int64(f.change+i)))
 	}
 	b.Changes = f.changes
@@ -338,9 +343,10 @@ func (r *reader) Chunk(_ context.Context, q connectors.ChunkQuery) (*connectors.
 		}
 	}
 	for _, id := range ids {
-		c.Rows = append(c.Rows, values(id, d.vis[t][id]))
+		own := append(values(id, d.vis[t][id]), schema.Int(int64(id))) // what Key takes: rows of other origin have none
+		c.Rows = append(c.Rows, own[:3])
 	}
-	c.Key = func(r schema.Row) string { return strconv.FormatInt(r[0].Num, 10) }
+	c.Key = func(r schema.Row) string { return strconv.FormatInt(r[:4][3].Num, 10) }
 	for range d.rng.Intn(3) {
 		d.step()
 	}
@@ -387,59 +393,3 @@ func (r *reader) Copy(_ context.Context, q connectors.CopyQuery, fn func(connect
 	}
 	return fn(run)
 }
-
-// exported hands out tables by turns.
-type exported struct {
-	f    *fake
-	runs []connectors.ExportedRows
-	pos  string
-	last []schema.Row
-}
-
-func (f *fake) exported() *exported {
-	e := &exported{f: f, pos: pos(f.tx)}
-	for _, i := range f.captured {
-		m := asOf(f.d.base[i], f.d.log[:f.tx], i)
-		var rows []schema.Row
-		n := 0
-		for id, r := range m {
-			rows = append(rows, values(id, r))
-			if n++; n == f.breaks && i == 0 {
-				break
-			}
-			if len(rows) == 7 {
-				e.runs = append(e.runs, connectors.ExportedRows{Table: f.d.tables[i], Rows: rows, ReadTime: 1})
-				rows = nil
-			}
-		}
-		run := connectors.ExportedRows{Table: f.d.tables[i], Rows: rows, Last: true, ReadTime: 1}
-		if f.breaks > 0 && i == 0 {
-			run.Last, run.Err = false, errors.New("the worker's connection broke")
-			run.Rows = nil
-		}
-		e.runs = append(e.runs, run)
-	}
-	return e
-}
-
-func (e *exported) Tables() (out []connectors.ExportedTable) {
-	for _, i := range e.f.captured {
-		out = append(out, connectors.ExportedTable{Table: e.f.d.tables[i], Rows: -1})
-	}
-	return out
-}
-
-func (e *exported) Next(context.Context) (connectors.ExportedRows, error) {
-	for _, r := range e.last {
-		spoil(r)
-	}
-	e.last = nil
-	if len(e.runs) == 0 {
-		return connectors.ExportedRows{}, io.EOF
-	}
-	r := e.runs[0]
-	e.runs, e.last = e.runs[1:], r.Rows
-	return r, nil
-}
-func (e *exported) Position() string            { return e.pos }
-func (e *exported) Close(context.Context) error { return nil }

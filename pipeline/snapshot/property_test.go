@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/pipeline/signal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -72,6 +73,10 @@ func random(t *testing.T, seed int64) {
 	if rng.Intn(3) == 0 {
 		cfg.MaxTrackedKeys = 4 + rng.Intn(20)
 	}
+	ch := newChannel()
+	cfg.Channels = []signal.Channel{ch}
+	d.joinAt[2] = 1 << 30 // joins later
+	joins := rng.Intn(100)
 	p := newTopic(t, d)
 	for life := 0; ; life++ {
 		f := newFake(d)
@@ -84,7 +89,16 @@ func random(t *testing.T, seed int64) {
 			if kill--; kill == 0 {
 				return true
 			}
-			return d.over() && p.done(s)
+			if rng.Intn(60) == 0 && len(ch.list) < 5 {
+				ch.send(strconv.Itoa(len(ch.list)), signal.TypeExecute, []string{`{"data-collections":["public.a"]}`, `{"data-collections":["PUBLIC.B"]}`, `{"data-collections":[".*"]}`}[rng.Intn(3)])
+			}
+			d.mu.Lock()
+			if joins--; (joins <= 0 || d.steps <= 0) && d.joinAt[2] == 1<<30 {
+				d.join(2)
+				f.Wake()
+			}
+			d.mu.Unlock()
+			return d.over() && p.done(s) && len(s.state.Executed) == len(ch.list) && d.joinAt[2] < 1<<30
 		})
 		if kill != 0 {
 			p.commit()
@@ -122,7 +136,7 @@ func (p *topic) done(s *Source) bool {
 		}
 	}
 	n, _ := s.last.Boundary.Int("end")
-	return int(n) == len(p.d.log) && !s.first && !s.partial
+	return int(n) == len(p.d.log) && !s.first && !s.partial && len(s.state.Requests) == 0 && !s.dirty
 }
 
 // twice looks for rows that one life read twice without reason.
@@ -131,15 +145,19 @@ func (p *topic) twice(seed int64) {
 		return // moved keys are read again
 	}
 	type key struct {
-		table    string
-		life, id int
+		table, of string
+		life, id  int
 	}
 	read := map[key]bool{}
 	for _, r := range p.records {
-		k := key{r.table, r.life, r.id}
+		k := key{r.table, r.of, r.life, r.id}
 		switch {
 		case r.op != connectors.OpRead:
-			delete(read, k)
+			for other := range read {
+				if other.id == r.id && other.table == r.table {
+					delete(read, other)
+				}
+			}
 		case read[k]:
 			p.t.Errorf("seed %d: row %d of %s was read twice in life %d", seed, r.id, r.table, r.life)
 		default:

@@ -127,14 +127,6 @@ func (s *Source) restart(j *job, after string, again []string, limit int) {
 	s.wake()
 }
 
-// again adds keys that are to be read again.
-func (s *Source) again(j *job, keys []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	j.again = append(j.again, keys...)
-	s.wake()
-}
-
 func (s *Source) toRead(j *job) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,10 +1,8 @@
 package snapshot
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
@@ -187,93 +185,49 @@ func (s *Source) signal(sig signal.Signal) (progress []connectors.TableProgress)
 		}
 	}
 	s.dirty = true
-	var err error
-	switch sig.Type {
-	case signal.TypeExecute:
-		if err = s.execute(sig); err == nil {
-			return nil
+	r, err := signal.Parse(sig.ID, sig.Type, sig.Data)
+	if err == nil {
+		switch sig.Type {
+		case signal.TypeExecute:
+			if err = s.execute(sig.ID, r.Execute); err == nil {
+				return nil
+			}
+		case signal.TypeStop:
+			progress, err = s.stop(sig.ID, r.Stop)
+		case signal.TypePause:
+			s.state.Paused = true
+		case signal.TypeResume:
+			s.state.Paused = false
+		case signal.TypeTables:
+			if err = s.tableSet(sig.ID, r.Tables); err == nil {
+				return nil
+			}
 		}
-	case signal.TypeStop:
-		progress, err = s.stop(sig)
-	case signal.TypePause:
-		s.state.Paused = true
-	case signal.TypeResume:
-		s.state.Paused = false
-	case signal.TypeTables:
-		if err = s.tableSet(sig); err == nil {
-			return nil
-		}
-	default:
-		err = fmt.Errorf("signal type %q is not known; there are %s, %s, %s, %s and %s", sig.Type,
-			signal.TypeExecute, signal.TypeStop, signal.TypePause, signal.TypeResume, signal.TypeTables)
 	}
 	s.outcome(sig.ID, sig.Type, err)
 	return progress
 }
 
-// patterns compiles regular expressions on whole qualified names, regardless of case.
-func patterns(list []string) ([]*regexp.Regexp, error) {
-	var out []*regexp.Regexp
-	for _, p := range list {
-		re, err := regexp.Compile("(?i)^(?:" + p + ")$")
-		if err != nil {
-			return nil, fmt.Errorf("%q is no regular expression: %w", p, err)
-		}
-		out = append(out, re)
-	}
-	return out, nil
-}
-
-func matches(list []*regexp.Regexp, name string) bool {
-	return slices.ContainsFunc(list, func(re *regexp.Regexp) bool { return re.MatchString(name) })
-}
-
 // execute queues a request for snapshots.
-func (s *Source) execute(sig signal.Signal) error {
-	var data signal.Execute
-	if err := json.Unmarshal(sig.Data, &data); err != nil {
-		return fmt.Errorf("the data of signal %q is not as %s has it: %w", sig.ID, sig.Type, err)
-	}
-	if k := data.Kind; k != "" && k != "incremental" && k != "blocking" && k != "INCREMENTAL" && k != "BLOCKING" {
-		return fmt.Errorf("type %q of signal %q is not known; there are incremental and blocking", k, sig.ID)
-	}
-	if len(data.Collections) == 0 {
-		return fmt.Errorf("signal %q names no tables: data-collections is empty", sig.ID)
-	}
-	r := request{ID: sig.ID, Type: sig.Type, Key: data.SurrogateKey}
-	conditions := make([]*regexp.Regexp, len(data.Conditions))
-	for i, c := range data.Conditions {
-		re, err := patterns([]string{c.Collection})
-		if err != nil {
-			return err
-		}
-		conditions[i] = re[0]
-	}
+func (s *Source) execute(id string, data *signal.Execute) error {
+	r := request{ID: id, Type: signal.TypeExecute, Key: data.SurrogateKey}
 	for _, p := range data.Collections {
-		re, err := patterns([]string{p})
+		names, err := signal.CompileNames([]string{p})
 		if err != nil {
 			return err
 		}
 		found := false
 		for _, t := range s.order {
-			if !matches(re, t.name) {
+			if !names.Match(t.name) {
 				continue
 			}
 			found = true
-			if slices.ContainsFunc(r.Tables, func(w wanted) bool { return w.Table == t.name }) {
-				continue
+			if !slices.ContainsFunc(r.Tables, func(w wanted) bool { return w.Table == t.name }) {
+				r.Tables = append(r.Tables, wanted{t.name, data.Filter(t.name)})
 			}
-			w := wanted{Table: t.name}
-			for i, c := range conditions {
-				if c.MatchString(t.name) {
-					w.Where = data.Conditions[i].Filter
-					break
-				}
-			}
-			r.Tables = append(r.Tables, w)
 		}
 		if !found {
-			s.outcome(sig.ID, sig.Type, fmt.Errorf("no captured table matches %q; connectctl tables list shows them", p))
+			s.outcome(id, r.Type, fmt.Errorf("no captured table matches %q; connectctl tables list shows them", p))
 		}
 	}
 	if len(r.Tables) > 0 {
@@ -331,18 +285,12 @@ func (s *Source) start() (progress []connectors.TableProgress) {
 }
 
 // stop ends snapshots, queued ones too.
-func (s *Source) stop(sig signal.Signal) (progress []connectors.TableProgress, err error) {
-	var data signal.Stop
-	if len(sig.Data) > 0 {
-		if err := json.Unmarshal(sig.Data, &data); err != nil {
-			return nil, fmt.Errorf("the data of signal %q is not as %s has it: %w", sig.ID, sig.Type, err)
-		}
-	}
-	res, err := patterns(data.Collections)
+func (s *Source) stop(id string, data *signal.Stop) (progress []connectors.TableProgress, err error) {
+	names, err := signal.CompileNames(data.Collections)
 	if err != nil {
 		return nil, err
 	}
-	concerns := func(name string) bool { return len(res) == 0 || matches(res, name) }
+	concerns := func(name string) bool { return len(names) == 0 || names.Match(name) }
 	s.state.Requests = slices.DeleteFunc(s.state.Requests, func(r request) bool {
 		return r.Type == signal.TypeExecute && !slices.ContainsFunc(r.Tables, func(w wanted) bool { return !concerns(w.Table) })
 	})
@@ -352,94 +300,9 @@ func (s *Source) stop(sig signal.Signal) (progress []connectors.TableProgress, e
 	}
 	for _, t := range s.order {
 		if t.progress.Open() && concerns(t.name) {
-			s.end(t, offsets.SnapshotStopped, fmt.Sprintf("stopped by signal %q", sig.ID))
+			s.end(t, offsets.SnapshotStopped, fmt.Sprintf("stopped by signal %q", id))
 			progress = append(progress, t.stored())
 		}
 	}
 	return progress, nil
-}
-
-// tableSet queues a change of the captured tables and begins it.
-func (s *Source) tableSet(sig signal.Signal) error {
-	var data signal.Tables
-	if err := json.Unmarshal(sig.Data, &data); err != nil {
-		return fmt.Errorf("the data of signal %q is not as %s has it: %w", sig.ID, sig.Type, err)
-	}
-	if _, ok := s.inner.(connectors.TableSetter); !ok {
-		return fmt.Errorf("this connector cannot change its tables while it runs")
-	}
-	r := request{ID: sig.ID, Type: sig.Type, Add: data.Add, Remove: data.Remove}
-	s.state.Requests = append(s.state.Requests, r)
-	s.change(r)
-	return nil
-}
-
-// change changes the captured tables, on a goroutine of its own; one change at a time.
-func (s *Source) change(r request) {
-	setter, ok := s.inner.(connectors.TableSetter)
-	if !ok {
-		return
-	}
-	before := s.changing
-	done := make(chan struct{})
-	s.changing = done
-	s.workers.Go(func() {
-		defer close(done)
-		if before != nil {
-			<-before
-		}
-		if s.ctx.Err() != nil {
-			return
-		}
-		ctx, cancel := context.WithCancel(s.ctx)
-		err := setter.ChangeTables(ctx, r.Add, r.Remove)
-		cancel()
-		if s.ctx.Err() != nil {
-			return // begun again at the next start
-		}
-		s.mu.Lock()
-		s.applied = append(s.applied, applied{r.ID, err})
-		s.mu.Unlock()
-		s.notify()
-	})
-}
-
-// membership takes note of tables that joined or left with a batch of the stream.
-func (s *Source) membership(b *connectors.Batch, progress []connectors.TableProgress) []connectors.TableProgress {
-	if len(b.Joined)+len(b.Left) == 0 {
-		return progress
-	}
-	s.win.seen = nil
-	for _, def := range b.Left {
-		name := def.QualifiedName()
-		t := s.tables[name]
-		if t == nil {
-			continue
-		}
-		if t.progress.Open() {
-			s.end(t, offsets.SnapshotStopped, "the table is no longer captured")
-			progress = append(progress, t.stored())
-		}
-		delete(s.tables, name)
-		s.order = slices.DeleteFunc(s.order, func(o *table) bool { return o == t })
-	}
-	for _, def := range b.Joined {
-		name := def.QualifiedName()
-		t := s.tables[name]
-		if t == nil {
-			t = &table{name: name, def: def}
-			s.tables[name] = t
-			s.order = append(s.order, t)
-		}
-		if t.progress.Open() {
-			s.end(t, offsets.SnapshotStopped, "the table was added anew")
-		}
-		t.def = def
-		s.pend(t, offsets.Progress{ID: KindAdded, Kind: KindAdded})
-		s.read(t)
-		tx := b.Tx
-		t.joined = &tx
-		progress = append(progress, t.stored())
-	}
-	return progress
 }

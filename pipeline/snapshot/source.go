@@ -66,7 +66,7 @@ func (c *Config) defaults() {
 		c.Log = slog.Default()
 	}
 	if c.ring <= 0 {
-		c.ring = 16384
+		c.ring = 1 << 16
 	}
 	if c.pause <= 0 {
 		c.pause = 20 * time.Millisecond
@@ -233,7 +233,7 @@ func (s *Source) stream(b *connectors.Batch) {
 			s.nonce = ""
 		}
 	}
-	s.last = connectors.Batch{Tx: b.Tx, Last: true, Boundary: append(offsets.Object(nil), b.Boundary...)}
+	s.last = connectors.Batch{Tx: b.Tx, Last: true, Boundary: b.Boundary}
 	progress := append([]connectors.TableProgress(nil), b.Progress...)
 	progress = s.membership(b, progress)
 	progress = s.moved(progress)

@@ -28,18 +28,9 @@ type table struct {
 
 	from    uint64                  // transactions from this number on are tracked for it
 	floor   *connectors.Transaction // must be settled for a chunk to count
-	joined  *connectors.Transaction // likewise: the one that added the table
-	late    []moved                 // keys to be read again, not yet in the database's words
-	keyOf   func(schema.Row) string // of the newest chunk
-	keyDef  *schema.Table           // version that keyOf takes
+	again   second                  // what has to be read once more, by a further pass
 	paged   bool                    // the last page was handed out
 	touched *connectors.Transaction // the newest streamed one that changed the table; of keyless tables being read
-}
-
-// moved is a row that has to be read again: the columns that its key may be written with.
-type moved struct {
-	def *schema.Table
-	row schema.Row
 }
 
 // pend makes a table one to be read.
@@ -57,8 +48,13 @@ func (s *Source) read(t *table) {
 		s.cfg.Log.Warn("a table whose reading was interrupted is read from its beginning: rows may repeat, at a later position", "table", t.name, "rows", p.Rows)
 		p.Rows = 0
 	}
-	j := &job{name: t.name, def: t.def, where: p.Where, key: decode(p.Key), after: p.After, again: decode(p.Again), limit: min(1024, s.cfg.ChunkSize)}
-	t.job, t.results, t.late, t.keyOf, t.touched, t.paged = j, nil, nil, nil, nil, false
+	again := decode(p.Again)
+	t.again = second{}
+	if len(again) > 0 && again[0] == moreKeys {
+		t.again.due, t.again.unknown, again = true, true, again[1:]
+	}
+	j := &job{name: t.name, def: t.def, where: p.Where, key: decode(p.Key), after: p.After, again: again, limit: min(1024, s.cfg.ChunkSize)}
+	t.job, t.results, t.touched, t.paged = j, nil, nil, false
 	s.win.track(t)
 	s.enqueue(j)
 }
@@ -86,7 +82,7 @@ func (s *Source) end(t *table, state, reason string) {
 	if t.job != nil {
 		s.drop(t.job)
 	}
-	t.job, t.results, t.late, t.keyOf, t.joined, t.exported = nil, nil, nil, nil, nil, false
+	t.job, t.results, t.again, t.exported = nil, nil, second{}, false
 	s.win.untrack(t)
 	s.observe(t)
 	switch state {
@@ -128,48 +124,9 @@ func (s *Source) touched(b *connectors.Batch, c *connectors.Change) *table {
 		return nil
 	}
 	if (c.Op == connectors.OpCreate || c.Op == connectors.OpUpdate && t.job.key != nil) && incomplete(c.After) {
-		t.late = append(t.late, moved{c.Table, keep(c.Table, c.After, t.job.key)})
+		t.again.moved(c, s.cfg.MaxTrackedKeys/4)
 	}
 	return t
-}
-
-// moved adds keys to those that are read again, and their tables' progress.
-func (s *Source) moved(progress []connectors.TableProgress) []connectors.TableProgress {
-	for _, t := range s.order {
-		if t.job == nil || len(t.late) == 0 {
-			continue
-		}
-		switch {
-		case t.keyOf != nil:
-			s.again(t.job, t.spell())
-		case t.progress.After != "":
-			s.cfg.Log.Info("a table is read from its beginning: keys moved before its reading went on", "table", t.name)
-			t.progress.After, t.progress.Again = "", ""
-			s.restart(t.job, "", nil, 0)
-			t.void()
-		default:
-			continue // from the beginning anyway; late ones are kept in mind
-		}
-		t.progress.Again = encode(s.toRead(t.job))
-		progress = append(progress, t.stored())
-	}
-	return progress
-}
-
-// spell writes the late keys in the database's words.
-func (t *table) spell() []string {
-	var keys []string
-	for _, m := range t.late {
-		row := make(schema.Row, len(t.keyDef.Columns))
-		for i := range m.row {
-			if at := t.keyDef.ColumnIndex(m.def.Columns[i].Name); at >= 0 {
-				row[at] = m.row[i]
-			}
-		}
-		keys = append(keys, t.keyOf(row))
-	}
-	t.late = nil
-	return keys
 }
 
 func incomplete(row schema.Row) bool {
@@ -179,34 +136,6 @@ func incomplete(row schema.Row) bool {
 		}
 	}
 	return false
-}
-
-// keep copies the columns of a row's key, and of those named.
-func keep(def *schema.Table, row schema.Row, names []string) schema.Row {
-	out := make(schema.Row, len(row))
-	for _, k := range def.Key {
-		out[k] = clone(row[k])
-	}
-	for _, n := range names {
-		if i := def.ColumnIndex(n); i >= 0 {
-			out[i] = clone(row[i])
-		}
-	}
-	return out
-}
-
-func clone(v schema.Value) schema.Value {
-	if v.Bytes != nil {
-		v.Bytes = append([]byte{}, v.Bytes...)
-	}
-	if v.Elems != nil {
-		elems := make([]schema.Value, len(v.Elems))
-		for i := range elems {
-			elems[i] = clone(v.Elems[i])
-		}
-		v.Elems = elems
-	}
-	return v
 }
 
 // encode writes a list of texts as a member of a stored value: a JSON array, nothing for none.

@@ -3,6 +3,7 @@ package snapshot
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/schema"
@@ -11,9 +12,10 @@ import (
 // window remembers streamed transactions that reads may not see yet.
 type window struct {
 	ring, max int
-	next      uint64 // number of the next transaction
-	open      *record
-	plain     []record // those that touched no table being read; the newest ring of them
+	next      uint64  // number of the next transaction
+	open      *record // points to cur; nil: between transactions
+	cur       record
+	plain     []plain  // those that touched no table being read; the newest ring of them
 	keyed     []record // those that did
 	keys      int      // remembered in keyed
 	floor     *connectors.Transaction
@@ -28,6 +30,24 @@ type record struct {
 	tx     connectors.Transaction
 	number uint64
 	sets   []keyset
+}
+
+// plain is a streamed transaction of which the keys are not known or needed.
+type plain struct {
+	id, number uint64
+	pos        string
+}
+
+func plainOf(r *record) plain {
+	p := plain{id: r.tx.ID, number: r.number}
+	if p.id == 0 { // the engine goes by position
+		p.pos = r.tx.Pos
+	}
+	return p
+}
+
+func (p *plain) tx() connectors.Transaction {
+	return connectors.Transaction{ID: p.id, Pos: p.pos}
 }
 
 // keyset is the keys of one table that a transaction changed; the value tells whether its last change lacks columns.
@@ -66,12 +86,11 @@ func (w *window) untrack(t *table) {
 		return
 	}
 	for _, r := range w.keyed { // their keys concern nobody any more
-		r.sets = nil
-		w.plain = append(w.plain, r)
+		w.plain = append(w.plain, plainOf(&r))
 	}
 	w.keyed, w.keys = nil, 0
 	for len(w.plain) > w.ring {
-		w.evict(&w.plain)
+		w.evictPlain()
 	}
 }
 
@@ -81,7 +100,8 @@ func (w *window) changes(b *connectors.Batch, touched func(*connectors.Batch, *c
 		return
 	}
 	if w.open == nil {
-		w.open = &record{tx: b.Tx, number: w.next}
+		w.cur = record{tx: b.Tx, number: w.next}
+		w.open = &w.cur
 	}
 	if len(w.tracked) == 0 {
 		return
@@ -166,19 +186,19 @@ func (w *window) end() {
 	if len(r.sets) > 0 {
 		w.keyed = append(w.keyed, *r)
 		if len(w.keyed) > w.max/4 {
-			w.evict(&w.keyed)
+			w.evict()
 		}
 		return
 	}
-	if w.plain = append(w.plain, *r); len(w.plain) > w.ring {
-		w.evict(&w.plain)
+	if w.plain = append(w.plain, plainOf(r)); len(w.plain) > w.ring {
+		w.evictPlain()
 	}
 }
 
 // shrink drops the oldest of the transactions with keys until there is room.
 func (w *window) shrink() {
 	for w.keys > w.max && len(w.keyed) > 0 {
-		w.evict(&w.keyed)
+		w.evict()
 	}
 	if w.keys > w.max && w.open != nil {
 		for i := range w.open.sets {
@@ -187,18 +207,30 @@ func (w *window) shrink() {
 	}
 }
 
-// evict drops the oldest: tables that it concerns need it settled from here on, and so do those that begin later.
-func (w *window) evict(list *[]record) {
-	r := &(*list)[0]
+// evict drops the oldest transaction with keys.
+func (w *window) evict() {
+	r := &w.keyed[0]
+	w.raise(r.tx, func(t *table) bool { return r.number < t.from || r.of(t) != nil })
+	w.forget(r)
+	w.keyed[0] = record{}
+	w.keyed = w.keyed[1:]
+}
+
+// evictPlain drops the oldest of the others.
+func (w *window) evictPlain() {
+	p := w.plain[0]
+	w.raise(p.tx(), func(t *table) bool { return p.number < t.from })
+	w.plain = w.plain[1:]
+}
+
+// raise has tables that a transaction concerns need it settled from here on, and tables that begin to be read later.
+func (w *window) raise(tx connectors.Transaction, concerns func(*table) bool) {
 	for _, t := range w.tracked {
-		if r.number < t.from || r.of(t) != nil {
-			t.floor = higher(t.floor, &r.tx)
+		if concerns(t) {
+			t.floor = higher(t.floor, tx)
 		}
 	}
-	w.floor = higher(w.floor, &r.tx)
-	w.forget(r)
-	(*list)[0] = record{}
-	*list = (*list)[1:]
+	w.floor = higher(w.floor, tx)
 }
 
 func (w *window) forget(r *record) {
@@ -217,12 +249,11 @@ func (r *record) of(t *table) *keyset {
 }
 
 // higher returns the transaction whose settling settles both.
-func higher(a, b *connectors.Transaction) *connectors.Transaction {
+func higher(a *connectors.Transaction, b connectors.Transaction) *connectors.Transaction {
 	if a != nil && a.ID > b.ID {
 		return a
 	}
-	tx := *b
-	return &tx
+	return &b
 }
 
 // judge tells whether a chunk of a table counts, and the keys that were changed unseen, with what their last change lacks.
@@ -230,15 +261,14 @@ func (w *window) judge(t *table, v connectors.Visibility) (changed map[string]bo
 	if ok, waits := v.Above(); !ok {
 		return nil, waits
 	}
-	if t.joined != nil && !v.Settled(t.joined) {
-		return nil, fmt.Sprintf("transactions that were open when the table was added (before %d) have not ended", t.joined.ID)
-	}
 	if t.floor != nil && !v.Settled(t.floor) {
 		return nil, fmt.Sprintf("transactions up to %d are in the log, and not all of them are known to be visible", t.floor.ID)
 	}
 	for i := range w.plain {
-		if r := &w.plain[i]; r.number < t.from && !v.Sees(&r.tx) {
-			return nil, unseen(&r.tx)
+		if p := &w.plain[i]; p.number < t.from {
+			if tx := p.tx(); !v.Sees(&tx) {
+				return nil, unseen(&tx)
+			}
 		}
 	}
 	for i := range w.keyed {
@@ -261,7 +291,7 @@ func (w *window) judge(t *table, v connectors.Visibility) (changed map[string]bo
 }
 
 func unseen(tx *connectors.Transaction) string {
-	return fmt.Sprintf("transaction %d at %s is in the log and not yet visible", tx.ID, tx.Pos)
+	return fmt.Sprintf("transaction %d %s is in the log and not yet visible", tx.ID, tx.Pos)
 }
 
 // settle drops what every later read sees, where no read is under way that is older than the candidate, and no result waits
@@ -283,19 +313,14 @@ func (w *window) settle(oldest uint64, waiting []connectors.Visibility) {
 		}
 		return true
 	}
-	for _, list := range []*[]record{&w.plain, &w.keyed} {
-		kept := (*list)[:0]
-		for i := range *list {
-			r := (*list)[i]
-			if gone(&r.tx) {
-				w.forget(&r)
-				continue
-			}
-			kept = append(kept, r)
+	w.plain = slices.DeleteFunc(w.plain, func(p plain) bool { tx := p.tx(); return gone(&tx) })
+	w.keyed = slices.DeleteFunc(w.keyed, func(r record) bool {
+		if !gone(&r.tx) {
+			return false
 		}
-		clear((*list)[len(kept):])
-		*list = kept
-	}
+		w.forget(&r)
+		return true
+	})
 }
 
 // appendKey appends a row's key, exactly; false where a column of it is not there.
