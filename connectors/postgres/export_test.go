@@ -247,7 +247,7 @@ func TestExportReadsRanges(t *testing.T) {
 			p.Fatal(err)
 		}
 		_, opened := p.openExport(Options{MaxBatchChanges: -pages}, func() {
-			p.sql("DELETE FROM a WHERE id < 400", "UPDATE a SET id = -id", "VACUUM a", "INSERT INTO a SELECT g, repeat('x', 500) FROM generate_series(10001, 12000) g")
+			p.sql("DELETE FROM a", "VACUUM a")
 		})
 		c := p.readExport(opened.Exported)
 		if n := len(c.rows["a"]); n != 3000-1001+401 || len(slices.Compact(c.rows["a"])) != n || !c.last["a"] {

@@ -67,7 +67,7 @@ func (s *Source) nextExported(ctx context.Context) (connectors.Batch, bool, erro
 func (s *Source) exportedRows(t *table) connectors.Batch {
 	n := min(most, len(s.rows.Rows))
 	b := connectors.Batch{
-		Tx:   connectors.Transaction{Pos: s.exported.Position(), CommitTime: s.rows.ReadTime},
+		Tx:   connectors.Transaction{Pos: s.exported.Position(), CommitTime: s.rows.ReadTime, Snapshot: connectors.SnapshotInitial},
 		Last: true, Boundary: s.last.Boundary,
 	}
 	s.fill(&b, s.rows.Table, s.rows.Rows[:n], s.rowsAt(t, b.Tx.Pos, n))

@@ -216,7 +216,7 @@ func (s *Source) own(ctx context.Context) (connectors.Batch, bool, error) {
 
 // boundary returns an empty batch at the boundary last handed out.
 func (s *Source) boundary() connectors.Batch {
-	return connectors.Batch{Tx: connectors.Transaction{Pos: s.inner.Position()}, Last: true, Boundary: s.last.Boundary}
+	return connectors.Batch{Tx: connectors.Transaction{Pos: s.inner.Position(), Snapshot: connectors.SnapshotIncremental}, Last: true, Boundary: s.last.Boundary}
 }
 
 // stream takes note of a batch of the inner source that is handed out.

@@ -16,17 +16,19 @@ import (
 
 // engine is what a connector class stands for.
 type engine struct {
-	name        string
-	classes     []string
-	spec        connectors.Spec
-	source      func(cfg connectors.Config, who identity, log *slog.Logger, report connectors.Reporter) (connectors.Source, error)
-	check       func(ctx context.Context, cfg connectors.Config, hasOffsets bool) []connectors.Problem
-	tables      func(ctx context.Context, cfg connectors.Config) ([]*schema.Table, []connectors.Problem, error)
-	describe    func(ctx context.Context, cfg connectors.Config) ([]connectors.Fact, error)
-	inUse       func(ctx context.Context, cfg connectors.Config) (string, error)
-	slot        func(cfg connectors.Config) string // names the reader's place at its server
-	checkReach  func(ctx context.Context, cfg connectors.Config, o offsets.Object) error
-	checkOffset func(o offsets.Object, group, connector string) (start string, canonical offsets.Object, err error)
+	name     string
+	classes  []string
+	spec     connectors.Spec
+	source   func(cfg connectors.Config, who identity, log *slog.Logger, report connectors.Reporter) (connectors.Source, error)
+	check    func(ctx context.Context, cfg connectors.Config, hasOffsets bool) []connectors.Problem
+	tables   func(ctx context.Context, cfg connectors.Config) ([]*schema.Table, []connectors.Problem, error)
+	describe func(ctx context.Context, cfg connectors.Config) ([]connectors.Fact, error)
+	// snapshotTables tells which tables, by qualified name, snapshots read that are not asked for by name; nil: all.
+	snapshotTables func(cfg connectors.Config) func(name string) bool
+	inUse          func(ctx context.Context, cfg connectors.Config) (string, error)
+	slot           func(cfg connectors.Config) string // names the reader's place at its server
+	checkReach     func(ctx context.Context, cfg connectors.Config, o offsets.Object) error
+	checkOffset    func(o offsets.Object, group, connector string) (start string, canonical offsets.Object, err error)
 }
 
 // identity names a stream.
@@ -41,9 +43,10 @@ func engines() []engine {
 			return postgres.New(cfg, postgres.Options{Server: who.server, Group: who.group, Connector: who.connector, Report: report, Log: log,
 				TextValues: strings.EqualFold(cfg.String("format"), FormatDebezium), EachTransaction: cfg.Bool("provide.transaction.metadata")})
 		},
-		check:    postgres.Check,
-		tables:   postgres.Tables,
-		describe: postgres.Describe,
+		check:          postgres.Check,
+		tables:         postgres.Tables,
+		describe:       postgres.Describe,
+		snapshotTables: postgres.IncludesTable,
 		inUse: func(ctx context.Context, cfg connectors.Config) (string, error) {
 			pid, err := postgres.ActivePID(ctx, cfg)
 			if err != nil || pid == 0 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -223,9 +222,6 @@ func (p *parts) encoder() (*encode.Encoder, error) {
 
 // Run streams until the context ends or an error stops the connector for good. The hooks are the pipeline's.
 func (c *Connector) Run(ctx context.Context, log *slog.Logger, report connectors.Reporter, hooks ...any) error {
-	if mode := c.Config.String("snapshot.mode"); !strings.EqualFold(mode, "no_data") && !strings.EqualFold(mode, "never") { // until snapshots are wired
-		return connectors.Refuse(errors.New("snapshot.mode: only no_data works in this build"))
-	}
 	p, err := c.open(log, report)
 	if err != nil {
 		return err
@@ -239,7 +235,7 @@ func (c *Connector) Run(ctx context.Context, log *slog.Logger, report connectors
 	log.Info("connector", "class", c.engine.name, "topics", who.server+".*", "offsets", c.offsetsTopic(), "delivery", c.Config.String("delivery.mode"))
 	p.store = p.offsetsStore(who.server)
 	return pipeline.Run(ctx, pipeline.Config{
-		NewSource:        func() (connectors.Source, error) { return c.engine.source(c.Config, who, log, report) },
+		NewSource:        c.sources(log, report, hooks),
 		NewSink:          p.newSink,
 		Encoder:          enc,
 		Store:            p.store,
