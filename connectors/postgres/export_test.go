@@ -405,6 +405,7 @@ func TestSnapshotRefusals(t *testing.T) {
 		p.raw[propSnapshotOverride+".public.z"] = "SELECT"
 		delete(p.raw, propSnapshotOverride+".public.b")
 		p.openError(connectors.ClassRefused, `snapshot.select.statement.overrides: "public.z" is no captured table`)
+		p.wantProblem(propSnapshotOverride, `"public.z" is no captured table`)
 		delete(p.raw, propSnapshotOverride)
 		delete(p.raw, propSnapshotOverride+".public.z")
 
@@ -414,6 +415,7 @@ func TestSnapshotRefusals(t *testing.T) {
 		p.sql("GRANT SELECT ON a TO "+role, "GRANT SELECT (id) ON b TO "+role)
 		p.raw[propUser], p.raw[propPassword], p.raw[propAutocreate] = role, "x", "disabled"
 		p.openError(connectors.ClassRefused, "the role may not read column secret of table public.b; GRANT SELECT on that")
+		p.wantProblem(propSnapshotMode, "the role may not read column secret of table public.b")
 		if n := p.text("SELECT count(*)::text FROM pg_replication_slots WHERE slot_name = $1", p.slot); n != "0" {
 			p.Errorf("a refused start left a slot")
 		}
@@ -423,6 +425,16 @@ func TestSnapshotRefusals(t *testing.T) {
 		p.readExport(opened.Exported).want(p, "b", "(1)")
 		p.sql("DROP OWNED BY " + role)
 	})
+}
+
+// wantProblem expects one problem of a check of the tables.
+func (p *pgtest) wantProblem(property, want string) {
+	p.Helper()
+	cfg, _ := Spec().Parse(p.raw)
+	_, problems, err := Tables(p.ctx, cfg)
+	if err != nil || len(problems) != 1 || problems[0].Property != property || !strings.Contains(problems[0].Message, want) {
+		p.Errorf("problems %v, %v; want one of %s, …%s…", problems, err, property, want)
+	}
 }
 
 // Row security would hide rows that the stream has.

@@ -2,6 +2,7 @@ package assembly
 
 import (
 	"crypto/rand"
+	"fmt"
 	"log/slog"
 	"strings"
 
@@ -19,6 +20,9 @@ func (c *Connector) sources(log *slog.Logger, report connectors.Reporter, hooks 
 		}
 		if s, ok := inner.(connectors.Snapshotter); ok {
 			return snapshot.New(cfg, s), nil
+		}
+		if cfg.Mode != snapshot.ModeNoData && cfg.Mode != snapshot.ModeNever {
+			return nil, connectors.Refuse(fmt.Errorf("snapshot.mode: connectors of class %s cannot read tables; set it to no_data", c.engine.name))
 		}
 		return inner, nil
 	}
