@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
@@ -40,8 +41,9 @@ type export struct {
 	group   sync.WaitGroup
 	queue   *exportQueue
 
-	handed *exportBuffer // what the last Next gave
-	begun  bool
+	nonFinite *atomic.Int64 // where numbers published as null are counted
+	handed    *exportBuffer // what the last Next gave
+	begun     bool
 }
 
 // exportTable is a table of an export.
@@ -135,6 +137,10 @@ func (e *export) Next(ctx context.Context) (connectors.ExportedRows, error) {
 		default:
 		}
 		if e.handed != nil {
+			if n := e.handed.arena.NonFinite; n > 0 && e.nonFinite != nil {
+				e.nonFinite.Add(n)
+			}
+			e.handed.arena.NonFinite = 0
 			e.free <- e.handed // has room for all
 			e.handed = nil
 		}

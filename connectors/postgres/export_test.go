@@ -236,6 +236,20 @@ func (p *pgtest) tableText(query string) (s string) {
 	return s
 }
 
+func TestExportCountsNumbersThatBecomeNull(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		p.sql("CREATE TABLE a(id int PRIMARY KEY, n numeric(8,2))", "INSERT INTO a VALUES (1, 'NaN'), (2, 1), (3, 'NaN')")
+		p.raw[propNonFinite] = "null"
+		s, opened := p.openExport(Options{}, nil)
+		p.readExport(opened.Exported)
+		p.sql("INSERT INTO a VALUES (4, 'NaN')")
+		p.until(s, 1)
+		if n := s.NonFinite(); n != 3 {
+			p.Errorf("%d numbers became null, want 3", n)
+		}
+	})
+}
+
 // A large table with dead rows and free pages is read in ranges, each row once.
 func TestExportReadsRanges(t *testing.T) {
 	onEach(t, func(p *pgtest) {

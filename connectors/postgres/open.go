@@ -345,6 +345,9 @@ func (o *opening) begin(ctx context.Context) (connectors.Opened, *stream, error)
 		return connectors.Opened{}, nil, err
 	}
 	st := newStream(o, conn, plans, look)
+	if o.export != nil {
+		o.export.nonFinite = &st.status.readNull
+	}
 	return opened, st, nil
 }
 

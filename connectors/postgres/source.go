@@ -156,7 +156,7 @@ func (s *Source) Received() pgoutput.LSN {
 // (decimal.nonfinite.handling.mode=null), for metrics; 0 while not open. It counts from the opening.
 func (s *Source) NonFinite() int64 {
 	if st := s.current(); st != nil {
-		return st.status.nonFinite.Load()
+		return st.status.nonFinite.Load() + st.status.readNull.Load()
 	}
 	return 0
 }

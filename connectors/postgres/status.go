@@ -23,7 +23,8 @@ type status struct {
 	emitted  atomic.Uint64 // last boundary handed out by Next that the pipeline does not put off
 	asked    atomic.Bool   // a keepalive was asked for while the stream was at rest
 
-	nonFinite atomic.Int64 // numbers published as null
+	nonFinite atomic.Int64 // numbers of the stream published as null
+	readNull  atomic.Int64 // those of rows that were read
 
 	wake chan struct{} // a reply is due
 	ping atomic.Bool   // the next update asks for a keepalive
