@@ -202,7 +202,7 @@ func (d *database) write(tx *txn, t, id int, r *row) {
 // change makes a random change.
 func (d *database) change(tx *txn) {
 	t := d.rng.Intn(len(d.tables))
-	if !d.calm && d.rng.Intn(40) == 0 && len(d.locked[t]) == 0 && !d.tlocked[t] {
+	if !d.calm && d.rng.Intn(6) == 0 && len(d.locked[t]) == 0 && !d.tlocked[t] {
 		d.tlocked[t], d.cur[t] = true, map[int]row{}
 		tx.emptied = append(tx.emptied, t)
 		tx.changes = append(tx.changes, change{op: connectors.OpTruncate, t: t})

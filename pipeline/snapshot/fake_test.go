@@ -228,15 +228,15 @@ func (f *fake) ChangeTables(_ context.Context, add, remove []string) error {
 	}
 	f.d.nextID++
 	tx := &txn{id: f.d.nextID, logged: true, visible: true}
-	for _, t := range f.d.tables {
+	f.d.log = append(f.d.log, tx)
+	for i, t := range f.d.tables {
 		if slices.Contains(add, t.QualifiedName()) {
-			tx.joined = append(tx.joined, t)
+			tx.joined, f.d.joinAt[i] = append(tx.joined, t), len(f.d.log)
 		}
 		if slices.Contains(remove, t.QualifiedName()) {
-			tx.left = append(tx.left, t)
+			tx.left, f.d.joinAt[i] = append(tx.left, t), 1<<30
 		}
 	}
-	f.d.log = append(f.d.log, tx)
 	f.Wake()
 	return nil
 }
@@ -295,7 +295,7 @@ func (p place) end(b *connectors.Batch) int {
 	_, _ = fmt.Sscanf(b.Tx.Pos, `{"n":%d}`, &n)
 	return n
 }
-func (p place) Before(b *connectors.Batch) bool { return len(b.Changes) > 0 && int(p) < p.end(b) }
+func (p place) Before(b *connectors.Batch) bool { return int(p) < p.end(b) }
 func (p place) Reached(b *connectors.Batch) bool {
 	n, _ := b.Boundary.Int("end")
 	return int(p) <= int(n)
@@ -312,9 +312,7 @@ func (r *reader) Chunk(_ context.Context, q connectors.ChunkQuery) (*connectors.
 	if q.Where == "bad" {
 		return nil, connectors.Block(errors.New("syntax error in the condition"))
 	}
-	for range d.rng.Intn(3) {
-		d.step()
-	}
+	r.f.steps()
 	v, least := d.snapshot()
 	v.highest = r.f.highest
 	after := 0
@@ -347,14 +345,21 @@ func (r *reader) Chunk(_ context.Context, q connectors.ChunkQuery) (*connectors.
 		c.Rows = append(c.Rows, own[:3])
 	}
 	c.Key = func(r schema.Row) string { return strconv.FormatInt(r[:4][3].Num, 10) }
-	for range d.rng.Intn(3) {
-		d.step()
-	}
+	r.f.steps()
 	if c.Place = place(least); d.rng.Intn(2) == 0 {
 		c.Place = place(len(d.log))
 	}
 	r.f.Wake()
 	return c, nil
+}
+
+// steps has the workload go on; the lock is held.
+func (f *fake) steps() {
+	for range f.d.rng.Intn(3) {
+		if !f.quiet {
+			f.d.step()
+		}
+	}
 }
 
 // Copy reads a table as of the log's end.
@@ -368,9 +373,7 @@ func (r *reader) Copy(_ context.Context, q connectors.CopyQuery, fn func(connect
 	}
 	m := asOf(d.base[t], d.log, t)
 	run := connectors.CopyRows{Table: d.tables[t], Place: place(len(d.log)), ReadTime: 1}
-	for range d.rng.Intn(3) {
-		d.step()
-	}
+	r.f.steps()
 	d.mu.Unlock()
 	r.f.Wake()
 	if err := fn(run); err != nil {

@@ -34,7 +34,6 @@ type shared struct {
 	shown    time.Time
 	queued   []string
 	outcomes []Outcome
-	summed   summary
 }
 
 func (h *shared) init() {
@@ -328,7 +327,6 @@ func (s *Source) over(r *result, took time.Duration, err error) {
 		j.issued -= len(r.query.Again) // the last ones: nobody else reads the table
 		return
 	}
-	j.reason = ""
 	if r.query.Limit == 0 {
 		return
 	}

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
@@ -56,15 +57,16 @@ type Summary struct {
 // observedEvery is how often an observer is told of rows.
 const observedEvery = 200 * time.Millisecond
 
-// summary is the Summary of Next's goroutine.
+// summary is what is counted for the Summary.
 type summary struct {
-	transactions, changes, rows int64
+	transactions, changes, rows atomic.Int64
 }
 
+// streamed counts a batch of the stream; goesOn: of a transaction that began in an earlier one.
 func (s *summary) streamed(b *connectors.Batch, goesOn bool) {
-	s.changes += int64(len(b.Changes))
-	if len(b.Changes) > 0 && (!goesOn || b.Last) {
-		s.transactions++
+	s.changes.Add(int64(len(b.Changes)))
+	if b.Last && (goesOn || len(b.Changes) > 0) {
+		s.transactions.Add(1)
 	}
 }
 
@@ -77,9 +79,12 @@ func (s *Source) observe(t *table) {
 	s.mu.Lock()
 	st := s.status[t.name]
 	changed := st == nil || st.State != p.State || st.ID != p.ID
-	if st == nil || st.ID != p.ID || st.since.IsZero() && p.Rows > 0 {
-		st = &TableStatus{Table: t.name, rows: p.Rows, since: time.Now()}
+	if st == nil || st.ID != p.ID || st.Ended != (time.Time{}) && p.Open() {
+		st = &TableStatus{Table: t.name, rows: p.Rows}
 		s.status[t.name] = st
+	}
+	if st.since.IsZero() && p.Open() {
+		st.since = time.Now()
 	}
 	st.State, st.ID, st.Kind, st.Rows, st.Total = p.State, p.ID, p.Kind, p.Rows, p.Total
 	if changed || p.Reason != "" {
@@ -92,7 +97,6 @@ func (s *Source) observe(t *table) {
 	if show {
 		s.shown = time.Now()
 	}
-	s.summed = s.summary
 	s.mu.Unlock()
 	if show {
 		s.cfg.Observer.Observe(s.Status())
@@ -107,7 +111,7 @@ func moment(ms int64) time.Time {
 }
 
 func (st *TableStatus) estimate(p *offsets.Progress) {
-	if took := time.Since(st.since).Seconds(); took > 0 && p.Open() {
+	if took := time.Since(st.since).Seconds(); took > 0 && !st.since.IsZero() && p.Open() {
 		st.Rate = float64(p.Rows-st.rows) / took
 	}
 	st.Left = -1
@@ -168,7 +172,7 @@ func (s *Source) Summary() Summary {
 }
 
 func (s *Source) total() Summary {
-	out := Summary{Transactions: s.summed.transactions, Changes: s.summed.changes, Rows: s.summed.rows}
+	out := Summary{Transactions: s.summary.transactions.Load(), Changes: s.summary.changes.Load(), Rows: s.summary.rows.Load()}
 	for _, st := range s.status {
 		switch {
 		case st.since.IsZero(): // of an earlier run

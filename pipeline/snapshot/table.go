@@ -70,7 +70,7 @@ func (s *Source) rowsAt(t *table, pos string, n int) int64 {
 	if n > 0 {
 		t.progress.Pos, t.progress.Seq = pos, first+int64(n)-1
 		t.progress.Rows += int64(n)
-		s.summary.rows += int64(n)
+		s.summary.rows.Add(int64(n))
 	}
 	return first
 }
@@ -81,6 +81,7 @@ func (s *Source) end(t *table, state, reason string) {
 	t.progress.Again = ""
 	if t.job != nil {
 		s.drop(t.job)
+		s.runs(t.job)
 	}
 	t.job, t.results, t.again, t.exported = nil, nil, second{}, false
 	s.win.untrack(t)

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ type topic struct {
 	d         *database
 	records   []published
 	open      []published // handed out, not committed
+	whole     int         // of them, those of transactions that have ended
 	entries   map[string]offsets.Entry
 	staged    []offsets.Entry
 	activated int
@@ -102,6 +104,7 @@ func (p *topic) take(b connectors.Batch, life int, commit bool) {
 	if !b.Last {
 		return
 	}
+	p.whole = len(p.open)
 	for _, tp := range b.Progress {
 		st := offsets.TableState{Name: tp.Table.QualifiedName(), Generation: 1, Snapshot: tp.Progress}
 		p.staged = append(p.staged, offsets.Entry{Partition: offsets.TablePartition(server, st.Name), Offset: st.Object()})
@@ -111,6 +114,7 @@ func (p *topic) take(b connectors.Batch, life int, commit bool) {
 	p.markers = append(p.markers, b.Markers...)
 	if b.Activate {
 		p.activated++
+		p.staged = append(p.staged, offsets.Entry{Partition: offsets.GenerationPartition(server), Offset: offsets.Generation{Number: 1, Baseline: true}.Object()})
 	}
 	if commit {
 		p.commit()
@@ -118,16 +122,16 @@ func (p *topic) take(b connectors.Batch, life int, commit bool) {
 }
 
 func (p *topic) commit() {
-	p.records = append(p.records, p.open...)
+	p.records = append(p.records, p.open[:p.whole]...)
 	for _, e := range p.staged {
 		p.put(e)
 	}
-	p.open, p.staged = nil, nil
+	p.open, p.staged, p.whole = p.open[p.whole:], nil, 0
 }
 
 // kill forgets what was not committed.
 func (p *topic) kill() {
-	p.open, p.staged, p.pos, p.seq = nil, nil, -1, 0
+	p.open, p.staged, p.whole, p.pos, p.seq = nil, nil, 0, -1, 0
 	if n := len(p.records); n > 0 {
 		p.pos, p.seq = p.records[n-1].pos, p.records[n-1].seq
 	}
@@ -231,7 +235,7 @@ func (p *topic) history(name string, id int) {
 // begin stores what the pipeline stores at a start.
 func (p *topic) begin(o connectors.Opened) {
 	if _, ok := p.entries[offsets.GenerationPartition(server).String()]; !ok {
-		p.put(offsets.Entry{Partition: offsets.GenerationPartition(server), Offset: offsets.Generation{Number: 1, Start: o.Start, Baseline: o.Baseline}.Object()})
+		p.put(offsets.Entry{Partition: offsets.GenerationPartition(server), Offset: offsets.Generation{Number: 1, Start: o.Start, Baseline: o.Baseline, Building: o.Baseline}.Object()})
 	}
 	p.put(offsets.Entry{Partition: offsets.StreamPartition(server), Offset: o.Boundary})
 }
@@ -240,6 +244,7 @@ func (p *topic) begin(o connectors.Opened) {
 func (p *topic) life(cfg Config, f *fake, life int, stop func(*Source) bool) (s *Source, ended bool) {
 	p.t.Helper()
 	cfg.Server = server
+	p.kill()
 	s = New(cfg, f)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -268,4 +273,22 @@ func (p *topic) life(cfg Config, f *fake, life int, stop func(*Source) bool) (s 
 		p.take(b, life, commit)
 	}
 	return s, false
+}
+
+// state is the engine's own stored state.
+func (p *topic) state() (s state) {
+	e := p.entries[Partition(server).String()]
+	text, _ := e.Offset.Text(fieldState)
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		p.t.Fatal(err)
+	}
+	return s
+}
+
+// forget has a channel read from its beginning.
+func (p *topic) forget(channel string) {
+	s := p.state()
+	delete(s.Cursors, channel)
+	text, _ := json.Marshal(&s)
+	p.put(offsets.Entry{Partition: Partition(server), Offset: offsets.Object{{Name: fieldState, Value: string(text)}}})
 }
