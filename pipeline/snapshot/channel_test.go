@@ -43,3 +43,10 @@ func (c *channel) Run(ctx context.Context, cursor string, deliver func(signal.Si
 		}
 	}
 }
+
+// received tells that a signal came in and was not taken yet.
+func (s *Source) received(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.signals) > 0 && s.signals[len(s.signals)-1].ID == id
+}

@@ -104,7 +104,7 @@ func (s *Source) advanceCopy(t *table) (b connectors.Batch, ok, waits bool) {
 		s.reply(c, nil)
 		return b, false, true
 	}
-	if !c.place.Reached(&s.last) {
+	if !s.at(c.place) {
 		return b, false, true
 	}
 	s.runs(j)
@@ -170,9 +170,14 @@ func (s *Source) copies() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, j := range s.jobs {
-		if c := j.copy; c != nil && c.checked && c.place.Reached(&s.last) {
+		if c := j.copy; c != nil && c.checked && s.at(c.place) {
 			return true
 		}
 	}
 	return false
+}
+
+// at tells that the stream stands at a place that it had not passed: everything before it was handed out.
+func (s *Source) at(p connectors.Place) bool {
+	return p.Reached(&s.last) || s.held != nil && !s.partial && p.Before(s.held)
 }

@@ -107,7 +107,7 @@ func TestCopyStops(t *testing.T) {
 	p.life(cfg, newFake(d), 0, func(s *Source) bool {
 		if len(ch.list) == 1 && s.tables["public.k"].progress.Rows > 0 {
 			ch.send("2", "stop-snapshot", "")
-			waitFor(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.signals) > 0 })
+			waitFor(t, func() bool { return s.received("2") })
 		}
 		return len(ch.list) == 2 && d.over() && p.worked(s, ch)
 	})

@@ -301,6 +301,15 @@ func (p place) Reached(b *connectors.Batch) bool {
 	return int(p) <= int(n)
 }
 
+// gap is a place after so many transactions, where no boundary is.
+type gap int
+
+func (p gap) Before(b *connectors.Batch) bool { return place(p).Before(b) }
+func (p gap) Reached(b *connectors.Batch) bool {
+	n, _ := b.Boundary.Int("end")
+	return int(p) < int(n)
+}
+
 func (r *reader) Chunk(_ context.Context, q connectors.ChunkQuery) (*connectors.Chunk, error) {
 	d := r.f.d
 	d.mu.Lock()
@@ -373,7 +382,15 @@ func (r *reader) Copy(_ context.Context, q connectors.CopyQuery, fn func(connect
 	}
 	m := asOf(d.base[t], d.log, t)
 	run := connectors.CopyRows{Table: d.tables[t], Place: place(len(d.log)), ReadTime: 1}
+	between := d.rng.Intn(2) == 0
+	if between { // no transaction ends there
+		run.Place = gap(len(d.log))
+	}
 	r.f.steps()
+	if between {
+		d.nextID++
+		d.log = append(d.log, &txn{id: d.nextID, logged: true, visible: true})
+	}
 	d.mu.Unlock()
 	r.f.Wake()
 	if err := fn(run); err != nil {

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,7 +46,7 @@ func TestSignalIsExecutedOnce(t *testing.T) {
 		for range life {
 			again.send("1", signal.TypeExecute, `{"data-collections":["public.a"]}`)
 		}
-		again.send("last", signal.TypePause, "")
+		again.send("last"+strconv.Itoa(life), signal.TypeResume, "")
 		cfg.Channels = []signal.Channel{again}
 		p.forget("fake")
 		p.life(cfg, newFake(d), life, func(s *Source) bool {
@@ -130,6 +131,7 @@ func TestStopEnds(t *testing.T) {
 	p.life(cfg, newFake(d), 0, func(s *Source) bool {
 		if a := s.tables["public.a"]; len(ch.list) == 2 && a.progress.Rows > 0 {
 			ch.send("3", signal.TypeStop, `{"data-collections":["public.A"]}`)
+			waitFor(t, func() bool { return s.received("3") })
 		}
 		return len(ch.list) == 3 && p.worked(s, ch) && d.over()
 	})

@@ -89,6 +89,7 @@ type Source struct {
 	last     connectors.Batch        // the boundary last handed out, without its changes
 	partial  bool                    // a transaction was handed out in part
 	held     *connectors.Batch       // kept back for a copy
+	pos      string                  // the inner source's position before the batch kept back
 	changes  []connectors.Change     // reused
 	seq      sequencer
 	win      window
@@ -165,6 +166,9 @@ func (s *Source) Next(ctx context.Context) (connectors.Batch, error) {
 			continue
 		}
 		if s.held == nil {
+			if !s.partial && len(s.win.tracked) > 0 { // it may be kept back
+				s.pos = s.inner.Position()
+			}
 			b, err := s.inner.Next(ctx)
 			if err != nil {
 				return connectors.Batch{}, err
@@ -216,7 +220,11 @@ func (s *Source) own(ctx context.Context) (connectors.Batch, bool, error) {
 
 // boundary returns an empty batch at the boundary last handed out.
 func (s *Source) boundary() connectors.Batch {
-	return connectors.Batch{Tx: connectors.Transaction{Pos: s.inner.Position(), Snapshot: connectors.SnapshotIncremental}, Last: true, Boundary: s.last.Boundary}
+	pos := s.pos
+	if s.held == nil {
+		pos = s.inner.Position()
+	}
+	return connectors.Batch{Tx: connectors.Transaction{Pos: pos, Snapshot: connectors.SnapshotIncremental}, Last: true, Boundary: s.last.Boundary}
 }
 
 // stream takes note of a batch of the inner source that is handed out.
