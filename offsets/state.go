@@ -18,6 +18,11 @@ func TablePartition(server, table string) Object {
 	return Object{{"server", server}, {"kind", "table"}, {"table", table}}
 }
 
+// SetPartition is the partition of the stream's table set.
+func SetPartition(server string) Object {
+	return Object{{"server", server}, {"kind", "tables"}}
+}
+
 // Names of members of the stream's value that every engine has. The engine adds its own.
 const (
 	FieldGroup     = "group"     // group.id of the worker that owns the stream

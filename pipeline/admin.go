@@ -36,16 +36,16 @@ func (a Admin) fence(ctx context.Context) ([]offsets.Entry, error) {
 }
 
 // Reset removes the stream's boundary and the state of its tables. The generation's entry stays: the
-// next start raises it. It returns the entries that were removed.
+// next start raises it; so does the table set, whose changes the log may still hold. It returns the entries that were removed.
 func (a Admin) Reset(ctx context.Context) (removed []offsets.Entry, err error) {
 	stored, err := a.fence(ctx)
 	if err != nil {
 		return nil, err
 	}
-	generation := offsets.GenerationPartition(a.Server)
+	generation, set := offsets.GenerationPartition(a.Server), offsets.SetPartition(a.Server)
 	var tombstones []offsets.Entry
 	for _, e := range stored {
-		if e.Partition.Equal(generation) {
+		if e.Partition.Equal(generation) || e.Partition.Equal(set) {
 			continue
 		}
 		removed = append(removed, e)

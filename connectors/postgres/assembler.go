@@ -25,6 +25,8 @@ type describer interface {
 	describe(ctx context.Context, rel *pgoutput.Relation) (*relation, error)
 	// relabel plans a table again that a Relation message described before.
 	relabel(ctx context.Context, oid uint32, unknown *values.UnknownLabelError) (*relation, error)
+	// changeSet changes the set of captured tables; nil where that was done already.
+	changeSet(ctx context.Context, c *setChange, place pgoutput.LSN) (*setResult, error)
 }
 
 // assembler turns pgoutput messages into changes. It does no I/O; what it hands out lies in the
@@ -53,6 +55,9 @@ type assembler struct {
 	clock     int64  // the server's when it sent it, microseconds since the Unix epoch
 	previous  uint64 // end of the transaction before it
 	published int64  // captured changes of the transaction
+
+	server string     // of the stream
+	set    *setResult // change of the table set since the last boundary
 
 	changes    []connectors.Change
 	incomplete []incomplete
@@ -86,7 +91,7 @@ func (a *assembler) message(ctx context.Context, src []byte) (step, error) {
 	case pgoutput.KindCommit:
 		return a.commit(&a.decoder.Commit)
 	case pgoutput.KindMessage:
-		return a.logicalMessage(&a.decoder.Message)
+		return a.logicalMessage(ctx, &a.decoder.Message)
 	case pgoutput.KindRelation:
 		return stepMore, a.describe(ctx, &a.decoder.Relation)
 	case pgoutput.KindOrigin, pgoutput.KindType:
@@ -158,6 +163,37 @@ func (a *assembler) describe(ctx context.Context, m *pgoutput.Relation) error {
 	return nil
 }
 
+// changeSet changes the set of captured tables from here on.
+func (a *assembler) changeSet(ctx context.Context, m *setMessage) error {
+	if m.Server != a.server {
+		return nil // of another stream of the database
+	}
+	r, err := a.describer.changeSet(ctx, m.Tables, a.final)
+	if err != nil || r == nil {
+		return a.at(err)
+	}
+	for oid, plan := range r.plans {
+		a.relations[oid] = plan
+	}
+	a.last = nil
+	if a.set == nil {
+		a.set = r
+	} else {
+		a.set.take(r)
+	}
+	return nil
+}
+
+// takeSet hands out the change of the set that the boundary closes.
+func (a *assembler) takeSet() *setResult {
+	if a.inTx { // the boundary is that of transactions before this one
+		return nil
+	}
+	r := a.set
+	a.set = nil
+	return r
+}
+
 func (a *assembler) relation(id uint32) (*relation, error) {
 	if id == a.lastID && a.last != nil {
 		return a.last, nil
@@ -174,7 +210,7 @@ func (a *assembler) relation(id uint32) (*relation, error) {
 func (a *assembler) block(err error) error { return connectors.Block(a.at(err)) }
 
 func (a *assembler) at(err error) error {
-	if !a.inTx {
+	if !a.inTx || err == nil {
 		return err
 	}
 	return fmt.Errorf("transaction at %s: %w", a.final, err)

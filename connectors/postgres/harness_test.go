@@ -41,7 +41,8 @@ type pgtest struct {
 	states []connectors.State
 	stored offsets.Object
 	tables map[string]offsets.Object
-	lines  []string // published changes, committed
+	set    offsets.Object // the table set
+	lines  []string       // published changes, committed
 }
 
 // onEach runs a test on every server, in a database of its own.
@@ -179,6 +180,9 @@ func (p *pgtest) entries() []offsets.Entry {
 	if p.stored != nil {
 		out = append(out, offsets.Entry{Partition: offsets.StreamPartition("shop"), Offset: p.stored})
 	}
+	if p.set != nil {
+		out = append(out, offsets.Entry{Partition: offsets.SetPartition("shop"), Offset: p.set})
+	}
 	for name, o := range p.tables {
 		out = append(out, offsets.Entry{Partition: offsets.TablePartition("shop", name), Offset: o})
 	}
@@ -233,6 +237,9 @@ func (p *pgtest) consume(s *Source, step func(b connectors.Batch, stored bool) e
 			continue
 		}
 		p.stored = b.Boundary
+		for _, e := range b.Entries {
+			p.set = e.Offset
+		}
 		for _, c := range b.Changes {
 			if c.Table == nil {
 				continue

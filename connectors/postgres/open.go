@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -35,7 +36,8 @@ type opening struct {
 	keys     map[uint32][]string
 	decision catalog.Decision
 	renewal  renewal
-	export   *export // nil: none
+	export   *export  // nil: none
+	tables   tableSet // as stored
 }
 
 // run goes through the steps of a start in the contract's order: nothing is changed at the
@@ -99,6 +101,10 @@ func (o *opening) read(stored []offsets.Entry) error {
 		}
 		o.forget(generation)
 	}
+	var err error
+	if o.tables, err = readSet(o.opts.Server, stored); err != nil {
+		return err
+	}
 	boundary, ok := offsets.Find(stored, offsets.StreamPartition(o.opts.Server))
 	if !ok {
 		return nil
@@ -160,7 +166,7 @@ func (o *opening) readTables(ctx context.Context) error {
 	if err := o.selectTables(ctx); err != nil {
 		return err
 	}
-	if len(o.captured) == 0 && len(o.set.filter.tableIn) > 0 {
+	if len(o.captured) == 0 && len(o.set.filter.tableIn) > 0 && len(o.tables.removed) == 0 {
 		return connectors.Refuse(fmt.Errorf("%s: no table of database %q matches %s; create the table first, or correct the list (connectctl validate CONNECTOR names similar ones)",
 			propTableInclude, o.set.conn.Database, o.set.filter.included()))
 	}
@@ -206,7 +212,8 @@ func (o *opening) selectTables(ctx context.Context) (err error) {
 	var oids []uint32
 	o.set.publication.Tables = nil
 	for _, r := range o.refs {
-		if !o.set.filter.table(r.Schema, r.Name) || !(published[r.OID] || grows || named) {
+		added := slices.Contains(o.tables.added, r.QualifiedName())
+		if !o.tables.captures(o.set.filter, r.Schema, r.Name) || !(published[r.OID] || grows || named || added) {
 			continue
 		}
 		oids = append(oids, r.OID)
@@ -226,6 +233,9 @@ func (o *opening) drift(ctx context.Context) error {
 		byName[t.QualifiedName()], byOID[t.OID] = t, t
 	}
 	for name, state := range o.states {
+		if slices.Contains(o.tables.removed, name) {
+			continue
+		}
 		named, withOID := byName[name], byOID[uint32(state.ID)]
 		if withOID == nil {
 			t, err := catalog.ReadTable(ctx, o.sql, uint32(state.ID))
@@ -359,6 +369,7 @@ func (o *opening) planner(ctx context.Context) (plans *planner, look *live, colu
 		plans.log = o.opts.Log
 	}
 	plans.stored, plans.viaRoot, plans.acceptLabels = o.states, o.pub.ViaRoot, o.set.newLabels
+	plans.server, plans.set = o.opts.Server, o.tables
 	columns = make(map[uint32][]string, len(o.pub.Tables))
 	for _, t := range o.pub.Tables {
 		columns[t.OID] = t.Columns

@@ -47,6 +47,12 @@ type planner struct {
 	tables   map[uint32]*known
 	names    map[string]uint32 // captured tables by qualified name
 
+	server      string       // of the stream, as messages name it
+	set         tableSet     // at this place of the log
+	changedAt   pgoutput.LSN // where it was changed last by what was read since the start
+	setChanged  bool         // something of what tableView shows changed
+	publication func(context.Context) (catalog.Publication, error)
+
 	published map[uint32]published // as of the last look at the catalogue
 
 	acceptLabels bool                // labels that the catalogue does not have are published
@@ -77,7 +83,7 @@ func (p *planner) seed(ctx context.Context, t *catalog.Table, key, published []s
 	_, pinned := p.stored[t.QualifiedName()]
 	state := t.State(key)
 	p.tables[t.OID] = &known{table: table, key: key, state: &state, pinned: pinned, plan: plan, from: rel}
-	p.names[t.QualifiedName()] = t.OID
+	p.names[t.QualifiedName()], p.setChanged = t.OID, true
 	return table, nil
 }
 
@@ -89,7 +95,7 @@ func (p *planner) describe(ctx context.Context, rel *pgoutput.Relation) (*relati
 		return before.plan, nil
 	}
 	name := qualified(rel.Namespace, rel.Name)
-	captured := p.filter.table(rel.Namespace, rel.Name)
+	captured := p.captures(rel.Namespace, rel.Name)
 	if err := p.checkName(rel, before, name, captured); err != nil {
 		return nil, connectors.Block(err)
 	}
@@ -117,6 +123,7 @@ func (p *planner) describe(ctx context.Context, rel *pgoutput.Relation) (*relati
 		}
 		next.inherit(before, now)
 		p.tell(before, next)
+		p.setChanged = p.setChanged || before == nil || before.table == nil
 		p.names[name] = rel.ID
 	}
 	copied := *rel

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -59,7 +60,7 @@ func (r *rules) message(prefix string) bool {
 
 // logicalMessage takes an ordinal. One outside of a transaction is a boundary of its own: the server has sent every
 // commit before it. The message gives the end of its record, which the next commit can begin at, so it stands one byte before.
-func (a *assembler) logicalMessage(m *pgoutput.Message) (step, error) {
+func (a *assembler) logicalMessage(ctx context.Context, m *pgoutput.Message) (step, error) {
 	if m.Transactional != a.inTx {
 		return stepMore, a.block(fmt.Errorf("the logical message at %s is on the wrong side of a transaction's border", m.LSN))
 	}
@@ -72,6 +73,9 @@ func (a *assembler) logicalMessage(m *pgoutput.Message) (step, error) {
 		a.tx = connectors.Transaction{Pos: catalog.FormatPos(m.LSN - 1), CommitTime: a.clock, PreviousLSN: a.previous}
 	}
 	seq := a.next()
+	if own, ok := parseSetMessage(m.Prefix, m.Content); ok && m.Transactional {
+		return stepMore, a.changeSet(ctx, &own)
+	}
 	prefix := string(m.Prefix)
 	if a.rules.message(prefix) {
 		a.changes = append(a.changes, connectors.Change{

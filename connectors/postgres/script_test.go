@@ -221,7 +221,8 @@ func newRig(t interface {
 		asm: newAssembler(plans, pgoutput.LSN(after), 1000), status: newStatus(conn, pgoutput.LSN(after), pgoutput.LSN(after)),
 		sentinel: newSentinel(nil), stop: make(chan struct{}), unwatch: func() bool { return true },
 	}
-	st.asm.rules = r
+	st.asm.rules, st.asm.server, plans.server = r, "shop", "shop"
+	st.view, st.retire = &tableView{}, newRetirement(&opening{}, st.status)
 	st.sentinel.err = io.EOF // nobody to wait for where the script ends
 	close(st.sentinel.ended)
 	return &rig{stream: st, conn: conn}

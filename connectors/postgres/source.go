@@ -120,6 +120,7 @@ func (s *Source) Ack(_ context.Context, published offsets.Object) error {
 	}
 	if st := s.current(); st != nil && pos != nil {
 		st.status.ack(pos.BoundaryLSN)
+		st.retire.look()
 	}
 	return nil
 }

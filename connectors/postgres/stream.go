@@ -40,6 +40,8 @@ type stream struct {
 	status   *status
 	sentinel *sentinel
 	silence  silence
+	view     *tableView
+	retire   *retirement
 
 	started bool
 	failed  error // sticky: the same bytes are not read twice
@@ -68,11 +70,15 @@ func newStream(o *opening, conn net.Conn, plans *planner, look *live) *stream {
 		asm:      newAssembler(plans, pos.BoundaryLSN, o.server.NextXID),
 		status:   newStatus(conn, acked, pos.BoundaryLSN),
 		sentinel: newSentinel(o.sql),
+		view:     &tableView{},
 		stop:     make(chan struct{}),
 		unwatch:  func() bool { return true },
 	}
 	look.run = s.sentinel.do
-	s.asm.rules = o.set.rules
+	s.asm.rules, s.asm.server = o.set.rules, o.opts.Server
+	plans.publication = s.readPublication
+	s.view.show(plans)
+	s.retire = newRetirement(o, s.status)
 	s.wire.limit, s.asm.reselect = o.set.maxMessage, o.set.reselect
 	s.asm.highest = pos.HighestXID
 	ctx, cancel := context.WithCancel(context.Background())
@@ -84,6 +90,7 @@ func newStream(o *opening, conn net.Conn, plans *planner, look *live) *stream {
 	s.group.Go(func() { s.status.run(s.stop, interval) })
 	s.group.Go(func() { s.sentinel.run(ctx) })
 	s.group.Go(s.watch)
+	s.group.Go(func() { s.retire.run(ctx) })
 	return s
 }
 
@@ -248,7 +255,7 @@ func (s *stream) batch(ctx context.Context) (connectors.Batch, error) {
 			return s.idle(), nil
 		case result == stepCommit:
 			return s.handOut(ctx, s.committed())
-		case result == stepEmpty && s.opts.EachTransaction && a.tx.ID != 0:
+		case result == stepEmpty && (a.set != nil || s.opts.EachTransaction && a.tx.ID != 0):
 			return s.boundary(a.tx, false), nil
 		case result == stepEmpty:
 			empty = a.tx
@@ -386,5 +393,7 @@ func (s *stream) boundary(tx connectors.Transaction, lazy bool) connectors.Batch
 	if !lazy {
 		s.status.emitted.Store(uint64(s.position.BoundaryLSN))
 	}
-	return connectors.Batch{Tx: tx, Last: true, Lazy: lazy, Boundary: s.position.Object(s.opts.Group, s.opts.Connector)}
+	b := connectors.Batch{Tx: tx, Last: true, Lazy: lazy, Boundary: s.position.Object(s.opts.Group, s.opts.Connector)}
+	s.closeSet(&b)
+	return b
 }
