@@ -190,18 +190,16 @@ func TestPersistGoesOn(t *testing.T) {
 	}
 }
 
-// TestRowsDeliverAtOnce: a row is delivered before Insert returns; one that came before the channel ran is kept, and garbage is passed.
-func TestRowsDeliverAtOnce(t *testing.T) {
-	b := &inbox{t: t}
-	r := NewRows(b.log())
-	r.Insert("1", TypePause, "")
-	b.run(r, "")
-	b.expect("1")
-	r.Insert("2", TypeExecute, `{"data-collections":["a"]}`)
-	r.Insert("3", TypeExecute, `{`)
-	r.Insert("4", TypeStop, "")
-	if got := strings.Join(b.ids, " "); got != "1 2 4" {
-		t.Errorf("delivered %s", got)
+// TestFromRow: a row's columns are a signal of the channel of the table, or a sentence.
+func TestFromRow(t *testing.T) {
+	s, err := FromRow("2", TypeExecute, `{"data-collections":["a"]}`)
+	if err != nil || s.ID != "2" || s.Channel != ChannelSource || s.Cursor != "" {
+		t.Errorf("%+v %v", s, err)
 	}
-	b.logged("the data of execute-snapshot is not a JSON object")
+	if _, err := FromRow("4", TypeStop, ""); err != nil {
+		t.Error(err)
+	}
+	if _, err := FromRow("3", TypeExecute, `{`); err == nil || !strings.Contains(err.Error(), "the data of execute-snapshot is not a JSON object") {
+		t.Error(err)
+	}
 }

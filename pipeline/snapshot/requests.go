@@ -58,12 +58,9 @@ type (
 
 // load reads the engine's own entry.
 func (s *Source) load(stored []offsets.Entry, begins bool) error {
-	s.state = state{}
-	if o, ok := offsets.Find(stored, Partition(s.cfg.Server)); ok {
-		text, _ := o.Text(fieldState)
-		if err := json.Unmarshal([]byte(text), &s.state); err != nil {
-			return connectors.Refuse(fmt.Errorf("the stored requests for snapshots of %q cannot be read: %w; connectctl offsets shows the entry, deleting it forgets the requests", s.cfg.Server, err))
-		}
+	var err error
+	if s.state, err = readState(s.cfg.Server, stored); err != nil {
+		return connectors.Refuse(err)
 	}
 	if s.state.Cursors == nil {
 		s.state.Cursors = map[string]string{}
@@ -78,6 +75,16 @@ func (s *Source) load(stored []offsets.Entry, begins bool) error {
 		}
 	}
 	return nil
+}
+
+func readState(server string, stored []offsets.Entry) (st state, err error) {
+	if o, ok := offsets.Find(stored, Partition(server)); ok {
+		text, _ := o.Text(fieldState)
+		if err := json.Unmarshal([]byte(text), &st); err != nil {
+			return st, fmt.Errorf("the stored requests for snapshots of %q cannot be read: %w; connectctl offsets shows the entry, deleting it forgets the requests", server, err)
+		}
+	}
+	return st, nil
 }
 
 // publishState takes the state over into the status.
@@ -145,10 +152,7 @@ func (s *Source) requests() (connectors.Batch, bool) {
 	b := s.boundary()
 	b.Progress = progress
 	if s.dirty {
-		s.dirty = false
-		s.publishState()
-		text, _ := json.Marshal(&s.state) // texts and numbers
-		b.Entries = []offsets.Entry{{Partition: Partition(s.cfg.Server), Offset: offsets.Object{{Name: fieldState, Value: string(text)}}}}
+		b.Entries = []offsets.Entry{s.entry()}
 	}
 	s.activate(&b)
 	return b, true

@@ -33,6 +33,7 @@ type Config struct {
 	RowsPerSecond int                         // 0: no limit
 	Threads       int                         // tables read at once; default 2
 	Channels      []signal.Channel
+	SignalTable   string              // qualified name of a captured table whose inserted rows are signals; empty: none
 	Report        connectors.Reporter // nil: none
 	Log           *slog.Logger        // nil: the default
 	Observer      Observer            // nil: none
@@ -96,8 +97,9 @@ type Source struct {
 	baseline bool // its tables are not all read yet, or it was not activated
 	first    bool // the tables to be read were not stored yet
 	state    state
-	dirty    bool   // the state is to be stored
-	nonce    string // of the marker that ends a bounded run; empty: none is waited for
+	dirty    bool            // the state is to be stored
+	inserted []signal.Signal // rows of the signal table in the transaction that is handed out
+	nonce    string          // of the marker that ends a bounded run; empty: none is waited for
 	answered *copying
 	changing chan struct{} // closed when the last change of the table set begun is over
 	ended    bool
@@ -230,6 +232,7 @@ func (s *Source) boundary() connectors.Batch {
 // stream takes note of a batch of the inner source that is handed out.
 func (s *Source) stream(b *connectors.Batch) {
 	s.win.changes(b, s.touched)
+	s.rowSignals(b)
 	s.summary.streamed(b, s.partial)
 	s.partial = !b.Last
 	if !b.Last {
@@ -245,6 +248,7 @@ func (s *Source) stream(b *connectors.Batch) {
 	progress := append([]connectors.TableProgress(nil), b.Progress...)
 	progress = s.membership(b, progress)
 	progress = s.moved(progress)
+	progress = s.insertedSignals(b, progress)
 	if len(progress) > 0 {
 		b.Progress, b.Lazy = progress, false
 	}
