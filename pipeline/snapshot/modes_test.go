@@ -32,7 +32,7 @@ func still(rows int, tables ...string) *database {
 }
 
 func small() Config {
-	return Config{Mode: ModeInitial, ChunkSize: 3, Threads: 2, Log: quiet(), pause: time.Microsecond}
+	return Config{Mode: ModeInitial, ChunkSize: 3, Threads: 2, Log: quiet(), pause: time.Microsecond, retry: time.Millisecond}
 }
 
 // reads counts rows read, by table and snapshot.

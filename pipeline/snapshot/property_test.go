@@ -66,7 +66,7 @@ func random(t *testing.T, seed int64) {
 		begin = rng.Intn(len(d.log) + 1)
 	}
 	d.steps = 300 + rng.Intn(300)
-	cfg := Config{Mode: ModeInitial, ChunkSize: 2 + rng.Intn(10), Threads: 1 + rng.Intn(3), Log: quiet(), pause: time.Microsecond}
+	cfg := Config{Mode: ModeInitial, ChunkSize: 2 + rng.Intn(10), Threads: 1 + rng.Intn(3), Log: quiet(), pause: time.Microsecond, retry: time.Millisecond}
 	if rng.Intn(3) == 0 {
 		cfg.ring = 1 + rng.Intn(5)
 	}

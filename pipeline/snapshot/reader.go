@@ -121,7 +121,7 @@ func (s *Source) restart(j *job, after string, again []string, limit int) {
 	j.epoch++
 	j.after, j.again, j.issued, j.paged, j.waiting = after, again, 0, false, 0
 	if limit > 0 {
-		j.limit = max(minChunk, limit)
+		j.limit = min(s.cfg.ChunkSize, max(minChunk, limit))
 	}
 	s.wake()
 }
@@ -159,7 +159,7 @@ func (s *Source) work() {
 		if j == nil {
 			return
 		}
-		for pause := 100 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
+		for pause := s.cfg.retry; ; pause = min(2*pause, 10*time.Second) {
 			began := time.Now()
 			err := s.serve(ctx, &r, j)
 			if err == nil {
@@ -167,7 +167,7 @@ func (s *Source) work() {
 			}
 			release()
 			if time.Since(began) > 30*time.Second {
-				pause = 100 * time.Millisecond
+				pause = s.cfg.retry
 			}
 			s.cfg.Log.Warn("reading a table is interrupted and goes on", "table", j.name, "in", pause, "reason", err)
 			s.waits(j, err.Error())

@@ -44,6 +44,7 @@ type Config struct {
 
 	ring  int           // ids of transactions remembered for tables that begin to be read later
 	pause time.Duration // before a chunk is read again, at first
+	retry time.Duration // before a connection is opened again, at first
 	stall time.Duration // for which the stream is held for the place of a keyless table's copy
 }
 
@@ -71,6 +72,9 @@ func (c *Config) defaults() {
 	}
 	if c.pause <= 0 {
 		c.pause = 20 * time.Millisecond
+	}
+	if c.retry <= 0 {
+		c.retry = 100 * time.Millisecond
 	}
 	if c.stall <= 0 {
 		c.stall = 10 * time.Second
