@@ -18,16 +18,23 @@ import (
 
 func newRunCommand() *cobra.Command {
 	var logFormat string
+	var end ends
 	cmd := &cobra.Command{
 		Use:   "run WORKER CONNECTOR...",
 		Short: "Run connectors in this process",
 		Long: `Runs the connectors until a signal ends it or every one of them has stopped. A signal commits what is complete, acknowledges it
 and ends with 128 plus the signal's number. A connector that blocks, is refused or is fenced stops with one sentence and does not
-start again; others go on. The exit code is that of the first one that stopped: 3 blocked, 4 fenced, 5 refused.`,
+start again; others go on. The exit code is that of the first one that stopped: 3 blocked, 4 fenced, 5 refused.
+
+With --until-current each connector ends once it has published everything that was committed in its database when the run began, and has
+read the tables whose reading was begun; what is committed later is for the next run. Each then prints one line to standard output, and the exit code is 0.`,
 		Args: atLeast(2, "a worker file and one or more connector files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			handler, err := logHandler(logFormat)
 			if err != nil {
+				return err
+			}
+			if err := end.check(cmd); err != nil {
 				return err
 			}
 			w, err := assembly.LoadWorker(args[0])
@@ -46,10 +53,11 @@ start again; others go on. The exit code is that of the first one that stopped: 
 				return err
 			}
 			defer server.Close()
-			return runAll(cmd.Context(), log, counts, all)
+			return runAll(cmd.Context(), log, counts, all, &end)
 		},
 	}
 	cmd.Flags().StringVar(&logFormat, "log-format", "text", "text or json, to standard error")
+	end.flags(cmd)
 	return cmd
 }
 
@@ -88,7 +96,7 @@ func loadAll(w *assembly.Worker, paths []string) ([]*assembly.Connector, error) 
 }
 
 // runAll runs the connectors side by side and returns the first error.
-func runAll(ctx context.Context, log *slog.Logger, counts *metrics.Registry, all []*assembly.Connector) error {
+func runAll(ctx context.Context, log *slog.Logger, counts *metrics.Registry, all []*assembly.Connector, end *ends) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var first error
@@ -97,7 +105,7 @@ func runAll(ctx context.Context, log *slog.Logger, counts *metrics.Registry, all
 			clog := log.With("connector", c.Name())
 			count := counts.Connector(c.Name())
 			say := stateLog(ctx, clog)
-			err := c.Run(ctx, clog, func(s connectors.State) { count.State(s); say(s) }, count)
+			err := end.run(ctx, c, clog, func(s connectors.State) { count.State(s); say(s) }, count)
 			if err == nil {
 				return
 			}

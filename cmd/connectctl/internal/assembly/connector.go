@@ -22,6 +22,7 @@ type engine struct {
 	source   func(cfg connectors.Config, who identity, log *slog.Logger, report connectors.Reporter) (connectors.Source, error)
 	check    func(ctx context.Context, cfg connectors.Config, hasOffsets bool) []connectors.Problem
 	tables   func(ctx context.Context, cfg connectors.Config) ([]*schema.Table, []connectors.Problem, error)
+	captured func(ctx context.Context, cfg connectors.Config, server string, stored []offsets.Entry) ([]postgres.CapturedTable, error) // nil: has no table set
 	describe func(ctx context.Context, cfg connectors.Config) ([]connectors.Fact, error)
 	// snapshotTables tells which tables, by qualified name, snapshots read that are not asked for by name; nil: all.
 	snapshotTables func(cfg connectors.Config) func(name string) bool
@@ -47,6 +48,7 @@ func engines() []engine {
 		tables:         postgres.Tables,
 		describe:       postgres.Describe,
 		snapshotTables: postgres.IncludesTable,
+		captured:       postgres.CapturedTables,
 		inUse: func(ctx context.Context, cfg connectors.Config) (string, error) {
 			pid, err := postgres.ActivePID(ctx, cfg)
 			if err != nil || pid == 0 {

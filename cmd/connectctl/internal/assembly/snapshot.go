@@ -13,16 +13,25 @@ import (
 // sources makes the connector's sources: the engine's, with snapshots around it where the engine can read tables.
 func (c *Connector) sources(log *slog.Logger, report connectors.Reporter, hooks []any) func() (connectors.Source, error) {
 	cfg := c.snapshots(log, report, hooks)
+	end := boundedOf(hooks)
+	cfg.UntilCurrent = end != nil
 	return func() (connectors.Source, error) {
 		inner, err := c.engine.source(c.Config, c.identity(), log, report)
 		if err != nil {
 			return nil, err
 		}
 		if s, ok := inner.(connectors.Snapshotter); ok {
-			return snapshot.New(cfg, s), nil
+			made := snapshot.New(cfg, s)
+			if end != nil {
+				end.took(made)
+			}
+			return made, nil
 		}
 		if cfg.Mode != snapshot.ModeNoData && cfg.Mode != snapshot.ModeNever {
 			return nil, connectors.Refuse(fmt.Errorf("snapshot.mode: connectors of class %s cannot read tables; set it to no_data", c.engine.name))
+		}
+		if end != nil {
+			return nil, connectors.Refuse(fmt.Errorf("connectors of class %s cannot tell when they are current: run without --until-current", c.engine.name))
 		}
 		return inner, nil
 	}
