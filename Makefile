@@ -7,7 +7,7 @@ LINT_VERSION := v2.15.0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
 
-.PHONY: build deps test check unit integration lint vet bench bench-unit clean
+.PHONY: build deps test check unit integration fuzz lint vet bench bench-unit clean
 
 build:
 	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/connectctl ./cmd/connectctl
@@ -36,6 +36,10 @@ unit:
 
 integration:
 	integration/test.sh integration
+
+# Every fuzz target for FUZZTIME (5m), one after another; FUZZ=pattern takes some of them.
+fuzz:
+	integration/fuzz.sh $(FUZZ)
 
 bench:
 	integration/bench.sh

@@ -160,22 +160,3 @@ func TestKafkaPartition(t *testing.T) {
 		}
 	}
 }
-
-func FuzzParseObject(f *testing.F) {
-	for _, s := range []string{`{"a":1,"b":-2.5e3,"c":"x\u0000","d":null,"e":true}`, `["c",{"server":"s"}]`, `{"a":[`, `null`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, in []byte) {
-		if o, err := ParseObject(in); err == nil {
-			back, err := ParseObject(o.AppendJSON(nil))
-			if err != nil || !cmp.Equal(back, o) {
-				t.Fatalf("%q: %s came back as %v (%v)", in, o, back, err)
-			}
-		}
-		if c, p, err := ParseKey(in); err == nil {
-			if c2, p2, err := ParseKey(AppendKey(nil, c, p)); err != nil || c2 != c || !p2.Equal(p) {
-				t.Fatalf("%q: key came back as %q %v (%v)", in, c2, p2, err)
-			}
-		}
-	})
-}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"reflect"
 	"regexp"
 	"testing"
@@ -105,7 +106,7 @@ type judge struct {
 
 // newJudge parses a schema with every library. goavro reads it without logical types, of
 // which it has its own ideas, but must accept the schema as it is too.
-func newJudge(t testing.TB, text string) judge {
+func newJudge(t fataler, text string) judge {
 	t.Helper()
 	if _, err := goavro.NewCodec(text); err != nil {
 		t.Fatalf("goavro refuses the schema: %v\n%s", err, text)
@@ -127,6 +128,7 @@ func newJudge(t testing.TB, text string) judge {
 
 type fataler interface {
 	Helper()
+	Fatal(...any)
 	Fatalf(string, ...any)
 }
 
@@ -196,40 +198,52 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-func TestRandomRows(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		table := drawTable(r)
-		j := map[bool]judge{}
-		key, value := (*Plan)(nil), compileValue(t, table, options)
-		if len(table.Key) > 0 {
-			key, _ = compile(t, table, options)
-			j[true] = newJudge(t, key.Schema())
-		}
-		j[false] = newJudge(t, value.Schema())
-		all := make([]int, len(table.Columns))
-		for i := range all {
-			all[i] = i
-		}
-		for range 3 {
-			row, missing := drawRow(r, table)
-			if key != nil {
-				body, err := key.AppendKey(nil, row)
-				if err != nil {
-					r.Fatalf("%v", err)
-				}
-				checkRow(r, j[true], table, table.Key, row, body)
-			}
-			m := &Meta{Op: rapid.SampledFrom([]byte("cudr")).Draw(r, "op"), Pos: rapid.String().Draw(r, "pos"),
-				Seq: rapid.Int64().Draw(r, "seq"), Gen: rapid.Int64Min(1).Draw(r, "gen"), TsMicros: rapid.Int64().Draw(r, "ts")}
-			body, err := value.AppendValue(nil, row, m)
+func TestRandomRows(t *testing.T) { rapid.Check(t, randomRows) }
+
+// FuzzRows is TestRandomRows with the fuzzer's bytes for its choices.
+func FuzzRows(f *testing.F) {
+	for seed := range uint64(8) {
+		b := make([]byte, 4096)
+		src := rand.NewChaCha8([32]byte{byte(seed)})
+		_, _ = src.Read(b)
+		f.Add(b)
+	}
+	f.Fuzz(rapid.MakeFuzz(randomRows))
+}
+
+// randomRows holds a random table's plans and a few rows of it against both libraries.
+func randomRows(r *rapid.T) {
+	table := drawTable(r)
+	j := map[bool]judge{}
+	key, value := (*Plan)(nil), compileValue(r, table, options)
+	if len(table.Key) > 0 {
+		key, _ = compile(r, table, options)
+		j[true] = newJudge(r, key.Schema())
+	}
+	j[false] = newJudge(r, value.Schema())
+	all := make([]int, len(table.Columns))
+	for i := range all {
+		all[i] = i
+	}
+	for range 3 {
+		row, missing := drawRow(r, table)
+		if key != nil {
+			body, err := key.AppendKey(nil, row)
 			if err != nil {
 				r.Fatalf("%v", err)
 			}
-			got := checkRow(r, j[false], table, all, row, body)
-			checkMeta(r, got, m, missing)
-			checkFields(r, j[false].own, body, m)
+			checkRow(r, j[true], table, table.Key, row, body)
 		}
-	})
+		m := &Meta{Op: rapid.SampledFrom([]byte("cudr")).Draw(r, "op"), Pos: rapid.String().Draw(r, "pos"),
+			Seq: rapid.Int64().Draw(r, "seq"), Gen: rapid.Int64Min(1).Draw(r, "gen"), TsMicros: rapid.Int64().Draw(r, "ts")}
+		body, err := value.AppendValue(nil, row, m)
+		if err != nil {
+			r.Fatalf("%v", err)
+		}
+		got := checkRow(r, j[false], table, all, row, body)
+		checkMeta(r, got, m, missing)
+		checkFields(r, j[false].own, body, m)
+	}
 }
 
 func checkMeta(t fataler, got map[string]any, m *Meta, missing []any) {
@@ -294,7 +308,7 @@ func drawRow(r *rapid.T, table *schema.Table) (schema.Row, []any) {
 	return row, missing
 }
 
-func compile(t testing.TB, table *schema.Table, o Options) (key, value *Plan) {
+func compile(t fataler, table *schema.Table, o Options) (key, value *Plan) {
 	t.Helper()
 	key, err := CompileKey(table, o)
 	if err != nil {
@@ -303,7 +317,7 @@ func compile(t testing.TB, table *schema.Table, o Options) (key, value *Plan) {
 	return key, compileValue(t, table, o)
 }
 
-func compileValue(t testing.TB, table *schema.Table, o Options) *Plan {
+func compileValue(t fataler, table *schema.Table, o Options) *Plan {
 	t.Helper()
 	value, err := CompileValue(table, o)
 	if err != nil {

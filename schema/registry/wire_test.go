@@ -48,3 +48,16 @@ func TestSubjects(t *testing.T) {
 		t.Errorf("subjects %q and %q", k, v)
 	}
 }
+
+// FuzzParseHeader: what is accepted is what AppendHeader writes, byte for byte.
+func FuzzParseHeader(f *testing.F) {
+	for _, b := range [][]byte{nil, {0, 0, 0, 0, 1}, {0, 127, 255, 255, 255, 9}, {0, 128, 0, 0, 0}, {1, 0, 0, 0, 1}} {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		id, body, err := registry.ParseHeader(b)
+		if err == nil && !bytes.Equal(append(registry.AppendHeader(nil, id), body...), b) {
+			t.Fatalf("% x was read as id %d, body % x", b, id, body)
+		}
+	})
+}

@@ -182,23 +182,3 @@ func TestHstoreIsValidJSON(t *testing.T) {
 		}
 	})
 }
-
-func FuzzModes(f *testing.F) {
-	for _, s := range []string{"$1.00", "1 year 2 mons -3 days +04:05:06.7", `"a"=>"1", "b"=>NULL`, "[1,2]", "0101000000"} {
-		f.Add([]byte(s))
-	}
-	var decoders []Decoder
-	for _, c := range []struct {
-		oid  uint32
-		opts Options
-	}{{oidMoney, Options{}}, {oidInterval, Options{Interval: IntervalNumeric}}, {oidInterval, Options{Interval: IntervalString}}, {90011, Options{}},
-		{90011, Options{Hstore: HstoreMap}}, {90012, Options{Binary: BinaryBase64}}, {90013, Options{}}} {
-		_, d, _ := Map(resolve, c.oid, -1, c.opts)
-		decoders = append(decoders, d)
-	}
-	f.Fuzz(func(_ *testing.T, b []byte) {
-		for _, d := range decoders {
-			_, _ = d(new(Arena), b)
-		}
-	})
-}

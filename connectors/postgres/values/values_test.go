@@ -301,22 +301,3 @@ func BenchmarkDecodeArray(b *testing.B) {
 		a.Reset()
 	}
 }
-
-func FuzzArray(f *testing.F) {
-	for _, s := range []string{"{}", `{"a\"b",NULL}`, "[2:3]={1,2}", "{{1}}", `{"`, `{a\`, `{"a\`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = arrayDecoder(decodeText, ',', false)(new(Arena), b) })
-}
-
-func FuzzScalars(f *testing.F) {
-	for _, c := range benchRow {
-		f.Add([]byte(c.text))
-	}
-	decoders := []Decoder{decodeBool, intDecoder(16), decodeFloat8, decimalDecoder(5, false), decodeBytea, decodeDate, decodeTime, decodeTimestamptz, decodeTimestamp, decodeUUID}
-	f.Fuzz(func(_ *testing.T, b []byte) {
-		for _, d := range decoders {
-			_, _ = d(new(Arena), b)
-		}
-	})
-}

@@ -25,6 +25,11 @@ func Load(path string) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read configuration %s: %s", path, cause(err))
 	}
+	return parse(path, data)
+}
+
+// parse reads a file's content.
+func parse(path string, data []byte) (map[string]string, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".json":
