@@ -12,7 +12,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 targets=0 failed=0 execs=0 began=$SECONDS
 for dir in $(grep -rlE --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do
-  for name in $($GO test -list '^Fuzz' "$dir" | grep '^Fuzz'); do
+  names=$($GO test -list '^Fuzz' "$dir")
+  for name in $(grep '^Fuzz' <<<"$names"); do
     [[ ${dir#./}/$name =~ $PATTERN ]] || continue
     targets=$((targets + 1)) from=$SECONDS result=ok
     $GO test -run '^$' -fuzz "^$name\$" -fuzztime "$FUZZTIME" ${workers[@]+"${workers[@]}"} "$dir" >"$log" 2>&1 || result=FAIL

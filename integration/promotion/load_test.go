@@ -66,7 +66,7 @@ func (l *load) session(ctx context.Context, rnd *rand.Rand) {
 			return
 		}
 		l.done.Add(1)
-		time.Sleep(time.Duration(rnd.IntN(15)) * time.Millisecond)
+		time.Sleep(time.Duration(rnd.IntN(40)) * time.Millisecond)
 	}
 }
 
