@@ -74,7 +74,7 @@ func newRoot() *cobra.Command {
 		return usageError("%w; see %s --help", err, cmd.CommandPath())
 	})
 	root.AddCommand(profiled(newRunCommand()), newValidateCommand(), newTailCommand(), newVerifyCommand(),
-		newOffsetsCommand(), newDescribeCommand(), newTablesCommand(), newDedupViewCommand(), newDemoCommand(), newVersionCommand())
+		newOffsetsCommand(), newDescribeCommand(), newTablesCommand(), newSnapshotCommand(), newDedupViewCommand(), newDemoCommand(), newVersionCommand())
 	return root
 }
 

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/assembly"
+	"github.com/tidemark-cdc/tidemark/cmd/connectctl/internal/terminal"
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/pipeline/metrics"
 )
@@ -30,7 +31,9 @@ With --until-current each connector ends once it has published everything that w
 read the tables whose reading was begun; what is committed later is for the next run. Each then prints one line to standard output, and the exit code is 0.`,
 		Args: atLeast(2, "a worker file and one or more connector files"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			handler, err := logHandler(logFormat)
+			bars := newBars(logFormat)
+			defer bars.Close()
+			handler, err := logHandler(logFormat, bars)
 			if err != nil {
 				return err
 			}
@@ -46,6 +49,7 @@ read the tables whose reading was begun; what is committed later is for the next
 				return &exitError{exitUsage, err}
 			}
 			log := slog.New(handler)
+			bars.Log(log)
 			log.Info("connectctl", "version", version)
 			counts := metrics.New()
 			server, err := counts.Serve(w.Config.List("metrics.listeners"))
@@ -53,7 +57,7 @@ read the tables whose reading was begun; what is committed later is for the next
 				return err
 			}
 			defer server.Close()
-			return runAll(cmd.Context(), log, counts, all, &end)
+			return runAll(cmd.Context(), log, counts, bars, all, &end)
 		},
 	}
 	cmd.Flags().StringVar(&logFormat, "log-format", "text", "text or json, to standard error")
@@ -61,12 +65,12 @@ read the tables whose reading was begun; what is committed later is for the next
 	return cmd
 }
 
-func logHandler(format string) (slog.Handler, error) {
+func logHandler(format string, to io.Writer) (slog.Handler, error) {
 	switch strings.ToLower(format) {
 	case "text":
-		return slog.NewTextHandler(os.Stderr, nil), nil
+		return slog.NewTextHandler(to, nil), nil
 	case "json":
-		return slog.NewJSONHandler(os.Stderr, nil), nil
+		return slog.NewJSONHandler(to, nil), nil
 	}
 	return nil, usageError("--log-format %q is not one of text, json", format)
 }
@@ -96,7 +100,7 @@ func loadAll(w *assembly.Worker, paths []string) ([]*assembly.Connector, error) 
 }
 
 // runAll runs the connectors side by side and returns the first error.
-func runAll(ctx context.Context, log *slog.Logger, counts *metrics.Registry, all []*assembly.Connector, end *ends) error {
+func runAll(ctx context.Context, log *slog.Logger, counts *metrics.Registry, bars *terminal.Bars, all []*assembly.Connector, end *ends) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var first error
@@ -105,7 +109,7 @@ func runAll(ctx context.Context, log *slog.Logger, counts *metrics.Registry, all
 			clog := log.With("connector", c.Name())
 			count := counts.Connector(c.Name())
 			say := stateLog(ctx, clog)
-			err := end.run(ctx, c, clog, func(s connectors.State) { count.State(s); say(s) }, count)
+			err := end.run(ctx, c, clog, func(s connectors.State) { count.State(s); say(s) }, count, newReading(c.Name(), bars, count))
 			if err == nil {
 				return
 			}
@@ -115,7 +119,7 @@ func runAll(ctx context.Context, log *slog.Logger, counts *metrics.Registry, all
 			if first == nil {
 				first = err
 			} else {
-				fmt.Fprintf(os.Stderr, "connectctl: %v\n", err)
+				_, _ = fmt.Fprintf(bars, "connectctl: %v\n", err)
 			}
 		})
 	}

@@ -156,6 +156,9 @@ func newTablesChangeCommand(verb, short, long string, data func(names []string) 
 
 // changeTables sends the request and waits for what becomes of it.
 func changeTables(ctx context.Context, out io.Writer, c *assembly.Connector, want signal.Tables, timeout time.Duration) error {
+	if err := c.CheckSignalTopic(); err != nil {
+		return &exitError{exitUsage, err}
+	}
 	stored, err := c.Stored(ctx)
 	if err != nil {
 		return err

@@ -44,8 +44,8 @@ type Table struct {
 	Name  string // qualified
 	Rows  int64  // published
 	Total int64  // estimate of all; -1: unknown
-	Again int64  // rows read once more, or chunks' rows dropped, because they were changed meanwhile
-	Chunk int64  // rows of the next chunk
+	Again int64  // rows read in vain
+	Chunk int64  // rows of the last chunk
 	Open  bool   // there is something left to read
 }
 
@@ -64,8 +64,8 @@ func newTables() *tables {
 		ask:   map[string]func() []Table{},
 		rows:  desc("tidemark_snapshot_rows", "Rows that the table's newest snapshot has published."),
 		total: desc("tidemark_snapshot_rows_estimated", "Estimate of all rows of the snapshot as it began; absent where unknown."),
-		again: desc("tidemark_snapshot_rows_again_total", "Rows that were read once more because they were changed meanwhile."),
-		chunk: desc("tidemark_snapshot_chunk_rows", "Rows of a chunk, as tuned now."),
+		again: desc("tidemark_snapshot_rows_again_total", "Rows that were read in vain since the start: changed meanwhile, or with a chunk that was read again."),
+		chunk: desc("tidemark_snapshot_chunk_rows", "Rows of the last chunk, as tuned; 0 where none was read since the start."),
 		to:    desc("tidemark_snapshot_done", "1 where the table's newest snapshot has ended, 0 while it is read."),
 	}
 }

@@ -136,6 +136,7 @@ func (s *Source) repeat(t *table, r *result, why string) {
 	j.pause = min(max(2*j.pause, s.cfg.pause), 5*time.Second)
 	j.notBefore = time.Now().Add(j.pause)
 	long := j.pause >= 10*s.cfg.pause
+	s.chunk(t, r, 0)
 	s.mu.Unlock()
 	if long {
 		s.waits(j, why)
@@ -187,6 +188,7 @@ func (s *Source) publish(t *table, r *result, again []string, n int) connectors.
 	j.again = append(j.again[len(r.query.Again):], again...)
 	j.issued -= len(r.query.Again)
 	left := append([]string(nil), j.again...)
+	s.chunk(t, r, n)
 	s.wake()
 	s.mu.Unlock()
 	s.runs(j)

@@ -31,6 +31,8 @@ type TableStatus struct {
 	Rows, Total  int64  // published; estimate of all, -1: unknown
 	Rate         float64
 	Left         time.Duration // estimate; -1: unknown
+	Chunk        int           // rows asked for in the last chunk, as tuned; 0: none was read
+	Again        int64         // rows read in vain in this run: changed meanwhile, or with a chunk that was read again
 	Began, Ended time.Time     // zero: not yet
 
 	since time.Time // when this run's reading began, for the rate
@@ -100,6 +102,14 @@ func (s *Source) observe(t *table) {
 	s.mu.Unlock()
 	if show {
 		s.cfg.Observer.Observe(s.Status())
+	}
+}
+
+// chunk counts a chunk of which so many rows stand; the lock is held.
+func (s *Source) chunk(t *table, r *result, stand int) {
+	if st := s.status[t.name]; st != nil {
+		st.Chunk = r.query.Limit
+		st.Again += int64(len(r.chunk.Rows) - stand)
 	}
 }
 

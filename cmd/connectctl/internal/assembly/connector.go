@@ -143,6 +143,7 @@ func parseConnector(w *Worker, path string, raw map[string]string) (*Connector, 
 		problems = append(problems, connectors.Problem{Property: "deletes.on.delete", Message: "is off like tombstones.on.delete; a delete needs one of them; set one to true"})
 	}
 	problems = append(problems, checkFormat(cfg)...)
+	problems = append(problems, checkSignals(cfg)...)
 	if len(problems) == 0 {
 		problems = c.unusable()
 	}

@@ -235,7 +235,7 @@ func (c *Connector) Run(ctx context.Context, log *slog.Logger, report connectors
 	log.Info("connector", "class", c.engine.name, "topics", who.server+".*", "offsets", c.offsetsTopic(), "delivery", c.Config.String("delivery.mode"))
 	p.store = p.offsetsStore(who.server)
 	return pipeline.Run(ctx, pipeline.Config{
-		NewSource:        c.sources(log, report, hooks),
+		NewSource:        p.sources(hooks),
 		NewSink:          p.newSink,
 		Encoder:          enc,
 		Store:            p.store,

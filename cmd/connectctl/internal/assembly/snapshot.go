@@ -11,10 +11,12 @@ import (
 )
 
 // sources makes the connector's sources: the engine's, with snapshots around it where the engine can read tables.
-func (c *Connector) sources(log *slog.Logger, report connectors.Reporter, hooks []any) func() (connectors.Source, error) {
+func (p *parts) sources(hooks []any) func() (connectors.Source, error) {
+	c, log, report := p.c, p.log, p.report
 	cfg := c.snapshots(log, report, hooks)
 	end := boundedOf(hooks)
 	cfg.UntilCurrent = end != nil
+	p.signals(&cfg)
 	return func() (connectors.Source, error) {
 		inner, err := c.engine.source(c.Config, c.identity(), log, report)
 		if err != nil {

@@ -88,6 +88,7 @@ func commonSpec() connectors.Spec {
 		{Name: "topic.creation.*", Type: connectors.TypeString, Doc: "Connect's groups of topic settings (KIP-158)."},
 	}
 	spec = append(spec, formatSpec()...)
+	spec = append(spec, signalSpec()...)
 	spec = append(spec, converterSpec("key.converter", false)...)
 	spec = append(spec, converterSpec("value.converter", false)...)
 	spec = append(spec, kafkaconf.PrefixedSpec("producer.override.", "consumer.override.", "admin.override.")...)

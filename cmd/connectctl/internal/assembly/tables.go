@@ -2,7 +2,6 @@ package assembly
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 
@@ -66,18 +65,11 @@ func (c *Connector) CapturedTables(ctx context.Context, stored []offsets.Entry) 
 
 // Outcome finds what became of a signal among stored entries.
 func (c *Connector) Outcome(stored []offsets.Entry, id string) (o snapshot.Outcome, found bool, err error) {
-	entry, ok := offsets.Find(stored, snapshot.Partition(c.identity().server))
-	if !ok {
-		return o, false, nil
+	state, err := snapshot.ReadStored(c.identity().server, stored)
+	if err != nil {
+		return o, false, err
 	}
-	text, _ := entry.Text("state")
-	var state struct {
-		Outcomes []snapshot.Outcome `json:"outcomes"`
-	}
-	if err := json.Unmarshal([]byte(text), &state); err != nil {
-		return o, false, fmt.Errorf("read what became of signals: %w", err)
-	}
-	for _, o := range state.Outcomes {
+	for _, o := range state.Results {
 		if o.ID == id {
 			return o, true, nil
 		}

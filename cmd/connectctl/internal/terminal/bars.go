@@ -20,10 +20,8 @@ type Table struct {
 	Total  int64  // estimate of all; -1: unknown
 	Rate   float64
 	Left   time.Duration // -1: unknown
-	Took   time.Duration // since it began
 	Open   bool          // there is something left to read
-	State  string        // how it ended
-	Reason string        // why it failed, was stopped, or waits
+	Reason string        // why it waits
 }
 
 const (
@@ -39,31 +37,36 @@ type Bars struct {
 	width int // of the terminal; 0: there is none
 	log   *slog.Logger
 	now   func() time.Time
+	// columns asks for the width anew; nil: it does not change.
+	columns func() int
 
 	mu     sync.Mutex
 	tables map[string][]Table // by connector
 	paused map[string]bool
-	seen   map[string]bool // tables known to be open
-	said   map[string]time.Time
-	lines  []string // on the screen
+	said   map[string]time.Time // when a table that is open was last told of
+	lines  []string             // on the screen
 
 	stop chan struct{}
 	done chan struct{}
 }
 
-// NewBars returns bars on a terminal so many columns wide; with width 0 progress goes to the log instead. Close ends them.
-func NewBars(out io.Writer, width int) *Bars {
-	b := newBars(out, width)
+// NewBars returns bars on a terminal that is as wide as columns says at any time; nil: there is none, and progress goes to the
+// log instead. Close ends them.
+func NewBars(out io.Writer, columns func() int) *Bars {
+	b := newBars(out, 0)
+	if b.columns = columns; columns != nil {
+		b.width = columns()
+	}
 	go b.run()
 	return b
 }
 
 func newBars(out io.Writer, width int) *Bars {
 	return &Bars{out: out, width: width, now: time.Now, log: slog.New(slog.DiscardHandler), tables: map[string][]Table{}, paused: map[string]bool{},
-		seen: map[string]bool{}, said: map[string]time.Time{}, stop: make(chan struct{}), done: make(chan struct{})}
+		said: map[string]time.Time{}, stop: make(chan struct{}), done: make(chan struct{})}
 }
 
-// Log sets where ends of tables are logged, and progress where there is no terminal.
+// Log sets where progress goes where there is no terminal.
 func (b *Bars) Log(log *slog.Logger) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -86,14 +89,13 @@ func (b *Bars) run() {
 		case <-tick.C:
 			b.refresh()
 		case <-b.stop:
-			b.refresh()
 			b.clear()
 			return
 		}
 	}
 }
 
-// Close shows the end of what has ended, and removes the bars.
+// Close removes the bars.
 func (b *Bars) Close() {
 	close(b.stop)
 	<-b.done
@@ -114,34 +116,30 @@ func (b *Bars) Write(p []byte) (int, error) {
 
 // refresh draws the bars anew and logs what is due.
 func (b *Bars) refresh() {
-	type entry struct {
-		text string
-		args []any
-	}
-	var due []entry
+	var due [][]any
 	b.mu.Lock()
 	var lines []string
 	now, log := b.now(), b.log
+	if b.columns != nil && len(b.said) > 0 {
+		b.width = max(b.columns(), 20)
+	}
 	for _, connector := range slices.Sorted(maps.Keys(b.tables)) {
 		tables := slices.Clone(b.tables[connector])
 		slices.SortFunc(tables, func(x, y Table) int { return strings.Compare(x.Name, y.Name) })
 		for _, t := range tables {
 			key := connector + "\x00" + t.Name
 			if !t.Open {
-				if b.seen[key] {
-					due = append(due, entry{"a table has been read", ended(connector, t)})
-				}
-				delete(b.seen, key)
+				delete(b.said, key)
 				continue
 			}
-			if !b.seen[key] {
-				b.seen[key], b.said[key] = true, now
+			if b.said[key].IsZero() {
+				b.said[key] = now
 			}
 			if b.width > 0 {
 				lines = append(lines, b.bar(b.label(connector, t.Name), t, b.paused[connector]))
 			} else if now.Sub(b.said[key]) >= logEvery {
 				b.said[key] = now
-				due = append(due, entry{"a table is being read", progress(connector, t, b.paused[connector])})
+				due = append(due, progress(connector, t, b.paused[connector]))
 			}
 		}
 	}
@@ -152,17 +150,9 @@ func (b *Bars) refresh() {
 		_ = b.draw("", lines)
 	}
 	b.mu.Unlock()
-	for _, e := range due {
-		log.Info(e.text, e.args...)
+	for _, args := range due {
+		log.Info("a table is being read", args...)
 	}
-}
-
-func ended(connector string, t Table) []any {
-	args := []any{"connector", connector, "table", t.Name, "state", t.State, "rows", t.Rows, "took", t.Took.Round(time.Millisecond)}
-	if t.Reason != "" {
-		args = append(args, "reason", t.Reason)
-	}
-	return args
 }
 
 func progress(connector string, t Table, paused bool) []any {
