@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -146,6 +148,9 @@ func (s *Source) Open(ctx context.Context, stored []offsets.Entry) (connectors.O
 		}
 	}
 	s.listen()
+	if name := s.cfg.SignalTable; name != "" && !slices.ContainsFunc(s.order, func(t *table) bool { return strings.EqualFold(t.name, name) }) {
+		s.cfg.Log.Warn("the signal table is not captured, so that its rows are no signals until it is", "table", name)
+	}
 	if s.exported == nil {
 		s.startReaders()
 	}

@@ -2,6 +2,7 @@ package assembly
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,7 +20,9 @@ import (
 	"github.com/tidemark-cdc/tidemark/integration/env"
 	"github.com/tidemark-cdc/tidemark/offsets"
 	"github.com/tidemark-cdc/tidemark/pipeline"
+	"github.com/tidemark-cdc/tidemark/pipeline/signal"
 	"github.com/tidemark-cdc/tidemark/pipeline/sink"
+	"github.com/tidemark-cdc/tidemark/pipeline/snapshot"
 	"github.com/tidemark-cdc/tidemark/schema"
 )
 
@@ -37,7 +40,7 @@ func TestDocumentedRightsSuffice(t *testing.T) {
 	grantDocumented(t, kafka)
 
 	report := func(s connectors.State) { t.Log(s) }
-	p, err := rightsConnector(t, kafka).open(slog.New(slog.DiscardHandler), report)
+	p, err := rightsConnector(t, kafka).open(slog.New(slog.NewTextHandler(t.Output(), nil)), report)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +75,21 @@ func TestDocumentedRightsSuffice(t *testing.T) {
 	step("find the generation", err)
 	if highest != 3 {
 		t.Errorf("generation %d", highest)
+	}
+	sent := signal.Signal{ID: "1", Type: signal.TypePause}
+	step("send a signal", p.c.Signal(t.Context(), sent))
+	got := errors.New("end")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	var of snapshot.Config
+	p.signals(&of)
+	err = of.Channels[0].Run(ctx, "", func(s signal.Signal) {
+		if s.ID == sent.ID {
+			cancel(got)
+		}
+	})
+	if !errors.Is(context.Cause(ctx), got) {
+		t.Errorf("read signals: %v", err)
 	}
 }
 
@@ -132,8 +150,12 @@ func grantDocumented(t *testing.T, kafka *env.Kafka) {
 				}
 			}
 			a.ResourceName = strings.Trim(cells[2], "`")
-			if a.ResourceType != kmsg.ACLResourceTypeCluster {
+			switch a.ResourceType {
+			case kmsg.ACLResourceTypeCluster:
+			case kmsg.ACLResourceTypeTransactionalId:
 				a.ResourceName = strings.ReplaceAll("rights-"+a.ResourceName, "-shop-", "-rights-shop-")
+			default:
+				a.ResourceName = "rights-" + a.ResourceName
 			}
 			create.Creations = append(create.Creations, a)
 		}
@@ -179,7 +201,7 @@ func documentedRights(t *testing.T) [][]string {
 			rows = append(rows, cells)
 		}
 	}
-	if len(rows) != 4 {
+	if len(rows) != 5 {
 		t.Fatalf("the table of rights has %d rows: %v", len(rows), rows)
 	}
 	return rows

@@ -124,6 +124,9 @@ func (c *Connector) TablesNamed(ctx context.Context, stored []offsets.Entry, pat
 	if missing, err = unmatched(patterns, captured); err != nil || len(missing) == 0 {
 		return missing, captured, err
 	}
+	if c.engine.captured == nil {
+		return missing, captured, fmt.Errorf("connectors of class %s cannot tell", c.engine.name)
+	}
 	tables, err := c.engine.captured(ctx, c.Config, c.Config.String("topic.prefix"), stored)
 	if err != nil {
 		return missing, captured, err
