@@ -250,6 +250,7 @@ func (s *stream) closeSet(b *connectors.Batch) {
 	if r := s.asm.takeSet(); r != nil {
 		b.Joined, b.Left, b.Entries = r.joined, r.left, append(b.Entries, r.entry)
 		s.retire.later(r.left, s.position.BoundaryLSN)
+		s.retire.never(r.joined)
 	}
 	s.view.show(s.plans)
 }

@@ -225,3 +225,41 @@ func TestChangeTablesWaitsForALock(t *testing.T) {
 		p.untilVersion(s, 1)
 	})
 }
+
+// A table that is added again by a message that a start has still to read stays in the publication.
+func TestRemovalDoesNotOutliveAnAddition(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		p.raw[propAutocreate], p.raw[propTableInclude], p.raw[propHeartbeat] = "filtered", `public\.(a|b)`, "100"
+		p.sql("CREATE TABLE a(id int PRIMARY KEY)", "CREATE TABLE b(id int PRIMARY KEY)")
+		s := p.open(Options{})
+		if err := s.ChangeTables(p.ctx, nil, []string{"public.b"}); err != nil {
+			p.Fatal(err)
+		}
+		p.untilVersion(s, 1)
+		_ = s.Close(p.ctx) // perhaps before the table left the publication
+		s = p.open(Options{})
+		if err := s.ChangeTables(p.ctx, []string{"public.b"}, nil); err != nil {
+			p.Fatal(err)
+		}
+		_ = s.Close(p.ctx) // before the message was read
+		s = p.open(Options{})
+		p.untilVersion(s, 2)
+		p.sql("INSERT INTO b VALUES (1)", "INSERT INTO a VALUES (1)")
+		p.until(s, 2)
+		acked := p.boundaryOf()
+		p.eventually("the slot follows", func() bool { return p.confirmed() >= acked })
+		st := s.current()
+		st.retire.look()
+		if err := st.retire.take(p.ctx); err != nil { // whoever takes tables out is done, or not begun
+			p.Fatal(err)
+		}
+		ready := st.retire.ready()
+		st.retire.give()
+		if len(ready) > 0 || !p.publishes("public.b") {
+			p.Errorf("the table is captured and is taken out of the publication: due %v, published %v", ready, p.publishes("public.b"))
+		}
+		if diff := cmp.Diff([]string{"0 c public.b v1 after(1)", "0 c public.a v1 after(1)"}, p.lines); diff != "" {
+			p.Error(diff)
+		}
+	})
+}

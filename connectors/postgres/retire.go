@@ -66,6 +66,15 @@ func (r *retirement) later(left []*schema.Table, boundary pgoutput.LSN) {
 	}
 }
 
+// never takes tables back that joined again. Their messages are read before anything noted at the start comes due.
+func (r *retirement) never(joined []*schema.Table) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range joined {
+		delete(r.due, uint32(t.ID))
+	}
+}
+
 // take keeps others from changing publication or set until give.
 func (r *retirement) take(ctx context.Context) error {
 	select {
