@@ -3,6 +3,8 @@ package check
 import (
 	"fmt"
 
+	"github.com/twmb/avro"
+
 	"github.com/tidemark-cdc/tidemark/pipeline/verify"
 )
 
@@ -27,11 +29,13 @@ func (d *Decoder) Images(full func(topic string) bool) verify.Decode {
 
 // End decodes a record of the flat format's transaction topic; topic names the topic of a table as END names it.
 func (d *Decoder) End(value []byte, topic func(collection string) string) (verify.End, error) {
-	c, err := d.compiled(value)
+	schema, err := d.plain(value)
 	if err != nil {
 		return verify.End{}, err
 	}
 	var v struct {
+		ID          string `avro:"id"`
+		Ts          int64  `avro:"__ts_us"`
 		Status      string `avro:"status"`
 		Events      int64  `avro:"event_count"`
 		Collections []struct {
@@ -41,7 +45,7 @@ func (d *Decoder) End(value []byte, topic func(collection string) string) (verif
 		Pos string `avro:"__pos"`
 		Gen int64  `avro:"__gen"`
 	}
-	if rest, err := c.avro.Decode(value[5:], &v); err != nil || len(rest) > 0 || v.Status != "END" {
+	if rest, err := schema.Decode(value[5:], &v); err != nil || len(rest) > 0 || v.Status != "END" {
 		return verify.End{}, fmt.Errorf("record of the transaction topic: status %q, %d bytes left: %w", v.Status, len(rest), err)
 	}
 	lsn, err := ParsePos(v.Pos)
@@ -50,4 +54,30 @@ func (d *Decoder) End(value []byte, topic func(collection string) string) (verif
 		e.Tables[topic(c.Name)] += c.Events
 	}
 	return e, err
+}
+
+// plain is the schema as it is, where compiled is that of a row.
+func (d *Decoder) plain(b []byte) (*avro.Schema, error) {
+	id, err := SchemaID(b)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s := d.plains[id]; s != nil {
+		return s, nil
+	}
+	text, err := d.Schema(id)
+	if err != nil {
+		return nil, err
+	}
+	s, err := avro.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("schema %d: %w", id, err)
+	}
+	if d.plains == nil {
+		d.plains = map[int]*avro.Schema{}
+	}
+	d.plains[id] = s
+	return s, nil
 }

@@ -64,6 +64,9 @@ func Compare(truth *Truth, records []Record, e Expectation) *Result {
 		}
 		at := place{r.LSN, r.Seq}
 		if other, ok := byPlace[at]; ok {
+			if r.Op == 't' && other.Op == 't' && r.Topic == other.Topic && r.Partition != other.Partition {
+				continue // one pair in each partition; that it is in all is verify.Once's
+			}
 			res.Duplicated++
 			res.problem("duplicated: %s and %s", other, r)
 			continue
@@ -107,6 +110,9 @@ func Compare(truth *Truth, records []Record, e Expectation) *Result {
 func (e *Expectation) differs(c *Change, r *Record, topic string) string {
 	if r.Topic != topic || r.Op != c.Op {
 		return fmt.Sprintf("want %c in %s", c.Op, topic)
+	}
+	if c.Op == 't' {
+		return ""
 	}
 	v, err := e.Decoder.Decode(r.Value)
 	if err != nil {

@@ -36,6 +36,7 @@ type Decoder struct {
 
 	mu      sync.Mutex
 	schemas map[int]*compiled
+	plains  map[int]*avro.Schema // of what is no row
 }
 
 type compiled struct {

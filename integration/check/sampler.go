@@ -2,7 +2,6 @@ package check
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -105,8 +104,8 @@ func (s *Sampler) Stop(recorded uint64) (samples int, found []string) {
 func (s *Sampler) run(ctx context.Context, adm *kadm.Client) {
 	tick := time.NewTicker(s.o.Every)
 	defer tick.Stop()
-	view := offsetsView{seeds: s.o.Seeds, topic: s.o.Offsets, at: s.o.Start, next: map[int32]int64{}}
-	defer view.close()
+	view := NewBoundary(s.o.Seeds, s.o.Offsets, s.o.Start)
+	defer view.Close()
 	var conn *pgx.Conn
 	defer func() { closeConn(conn) }()
 	for {
@@ -117,7 +116,7 @@ func (s *Sampler) run(ctx context.Context, adm *kadm.Client) {
 		}
 		one, cancel := context.WithTimeout(ctx, 2*time.Second)
 		var err error
-		if conn, err = s.sample(one, conn, adm, &view); err != nil {
+		if conn, err = s.sample(one, conn, adm, view); err != nil {
 			closeConn(conn)
 			conn = nil
 		}
@@ -134,7 +133,7 @@ func closeConn(conn *pgx.Conn) {
 	_ = conn.Close(ctx)
 }
 
-func (s *Sampler) sample(ctx context.Context, conn *pgx.Conn, adm *kadm.Client, view *offsetsView) (*pgx.Conn, error) {
+func (s *Sampler) sample(ctx context.Context, conn *pgx.Conn, adm *kadm.Client, view *Boundary) (*pgx.Conn, error) {
 	var err error
 	if conn == nil {
 		if conn, err = pgx.Connect(ctx, s.o.Database); err != nil {
@@ -150,8 +149,8 @@ func (s *Sampler) sample(ctx context.Context, conn *pgx.Conn, adm *kadm.Client, 
 	if err != nil {
 		return conn, err
 	}
-	if confirmed <= view.at {
-		s.judge.Sample(confirmed, false, view.at)
+	if confirmed <= view.At {
+		s.judge.Sample(confirmed, false, view.At)
 		return conn, nil
 	}
 	state, err := adm.DescribeTransactions(ctx, s.o.TransactionalID)
@@ -160,75 +159,9 @@ func (s *Sampler) sample(ctx context.Context, conn *pgx.Conn, adm *kadm.Client, 
 	}
 	// Ongoing: the transaction before this one, which the slot was confirmed after, is wholly marked.
 	settled := state[s.o.TransactionalID].Err == nil && state[s.o.TransactionalID].State == "Ongoing"
-	if err := view.read(ctx, adm); err != nil {
+	if err := view.Read(ctx, adm); err != nil {
 		return conn, err
 	}
-	s.judge.Sample(confirmed, settled, view.at)
+	s.judge.Sample(confirmed, settled, view.At)
 	return conn, nil
-}
-
-// offsetsView follows the offsets topic as a read_committed reader.
-type offsetsView struct {
-	seeds []string
-	topic string
-	cl    *kgo.Client
-	next  map[int32]int64
-	at    uint64 // boundary
-}
-
-func (v *offsetsView) close() {
-	if v.cl != nil {
-		v.cl.Close()
-	}
-}
-
-// read reads up to where committed transactions end now.
-func (v *offsetsView) read(ctx context.Context, adm *kadm.Client) error {
-	ends, err := adm.ListCommittedOffsets(ctx, v.topic)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		return err
-	}
-	if v.cl == nil {
-		from := map[string]map[int32]kgo.Offset{v.topic: {}}
-		ends.Each(func(o kadm.ListedOffset) { from[v.topic][o.Partition] = kgo.NewOffset().AtStart() })
-		v.cl, err = kgo.NewClient(kgo.SeedBrokers(v.seeds...), kgo.ConsumePartitions(from), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-			kgo.KeepControlRecords(), kgo.FetchMaxWait(50*time.Millisecond), kgo.MetadataMinAge(50*time.Millisecond))
-		if err != nil {
-			return err
-		}
-	}
-	for {
-		behind := false
-		ends.Each(func(o kadm.ListedOffset) { behind = behind || v.next[o.Partition] < o.Offset })
-		if !behind {
-			return nil
-		}
-		fetches := v.cl.PollFetches(ctx)
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		for _, r := range fetches.Records() {
-			v.next[r.Partition] = r.Offset + 1
-			if r.Attrs.IsControl() || r.Value == nil {
-				continue
-			}
-			if lsn, ok := boundary(r.Value); ok {
-				v.at = max(v.at, lsn)
-			}
-		}
-	}
-}
-
-func boundary(value []byte) (uint64, bool) {
-	var v struct {
-		Boundary string `json:"boundary_lsn"`
-	}
-	if err := json.Unmarshal(value, &v); err != nil || v.Boundary == "" {
-		return 0, false
-	}
-	lsn, err := ParseLSN(v.Boundary)
-	return lsn, err == nil
 }

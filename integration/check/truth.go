@@ -26,7 +26,7 @@ type Change struct {
 	LSN    uint64 // commit
 	End    uint64 // of the commit record
 	Seq    int64
-	Op     byte
+	Op     byte // t: truncated
 	Schema string
 	Table  string
 	Row    []Value // after; before where deleted
@@ -94,7 +94,9 @@ func (r *reader) take(data []byte) error {
 	case *pglogrepl.LogicalDecodingMessage:
 		r.message(m)
 	case *pglogrepl.TruncateMessage:
-		r.seq += int64(len(m.RelationIDs))
+		for _, id := range m.RelationIDs {
+			r.add('t', id, nil)
+		}
 	case *pglogrepl.InsertMessage:
 		r.add('c', m.RelationID, row(r.relations[m.RelationID], m.Tuple, 0))
 	case *pglogrepl.UpdateMessage:

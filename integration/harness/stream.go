@@ -37,6 +37,8 @@ type Options struct {
 	PGAddr      string // host:port the worker connects to, where not the server's
 	KafkaAddr   string // likewise
 	RegistryURL string // likewise
+
+	Within time.Duration // how long the stream may be used; 4 minutes where 0
 }
 
 // Stream is one connector with all that is its own: database, slots, publication, topics, group.
@@ -60,7 +62,11 @@ type Stream struct {
 // New makes a stream; no worker runs yet.
 func New(t testing.TB, o Options) *Stream {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	within := o.Within
+	if within == 0 {
+		within = 4 * time.Minute
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	t.Cleanup(cancel)
 	name := strings.ReplaceAll(env.Unique("e2e_"), "-", "_")
 	s := &Stream{T: t, Ctx: ctx, Name: name, Judge: name + "_judge", o: o}

@@ -1,0 +1,219 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/tidemark-cdc/tidemark/integration/check"
+	"github.com/tidemark-cdc/tidemark/integration/env"
+	"github.com/tidemark-cdc/tidemark/integration/env/proxy"
+	"github.com/tidemark-cdc/tidemark/integration/harness"
+	"github.com/tidemark-cdc/tidemark/pipeline/verify"
+)
+
+// roundsPerStream is how long a stream lives: its topics and schemas grow, and a new one starts from nothing.
+const roundsPerStream = 40
+
+// lab is servers of its own, with a proxy before each, and one stream at a time.
+type lab struct {
+	ctx    context.Context
+	o      Options
+	sc     *scope
+	report *Report
+
+	pg       *env.Postgres
+	kafka    *env.Kafka
+	registry *env.Registry
+
+	pgProxy, kafkaProxy, registryProxy *proxy.Proxy
+
+	adm *kadm.Client
+	st  *stream
+}
+
+// newLab starts the servers.
+func newLab(ctx context.Context, e *env.Env, o Options, r *Report) *lab {
+	l := &lab{ctx: ctx, o: o, report: r, sc: newScope(ctx, r.say)}
+	l.pg = e.NewPostgres(l.sc, 18, env.PostgresOptions{Settings: map[string]string{"deadlock_timeout": "30ms"}})
+	l.kafka = e.NewKafka(l.sc, env.KafkaOptions{Settings: map[string]string{"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}})
+	l.registry = e.Registry(l.sc)
+	l.pgProxy = l.proxy(fmt.Sprintf("%s:%d", l.pg.Host(), l.pg.Port()))
+	l.registryProxy = l.proxy(l.registry.Addr())
+	l.kafkaProxy = l.kafka.Proxy(l.sc)
+	cl, err := kgo.NewClient(kgo.SeedBrokers(l.kafka.Bootstrap()), kgo.MetadataMinAge(50*time.Millisecond))
+	if err != nil {
+		l.sc.Fatal(err)
+	}
+	l.sc.Cleanup(cl.Close)
+	l.adm = kadm.NewClient(cl)
+	return l
+}
+
+func (l *lab) proxy(target string) *proxy.Proxy {
+	p, err := proxy.New("127.0.0.1:0", target)
+	if err != nil {
+		l.sc.Fatal(err)
+	}
+	l.sc.Cleanup(p.Close)
+	return p
+}
+
+// close ends everything of the lab.
+func (l *lab) close() {
+	l.drop()
+	l.sc.end()
+}
+
+// stream is one connector, its worker, and what was seen of it so far.
+type stream struct {
+	*harness.Stream
+	sc     *scope
+	w      *harness.Worker
+	rounds int
+	column atomic.Int64
+
+	sampler  *check.Sampler
+	boundary *check.Boundary
+	follower *check.Follower
+
+	order       verify.Order
+	chain       verify.Chain
+	fingerprint verify.Fingerprint
+	judged      uint64 // the truth's last commit
+}
+
+// stream returns the stream at hand, or makes one.
+func (l *lab) stream() *stream {
+	if l.st != nil && l.st.rounds < roundsPerStream {
+		return l.st
+	}
+	l.drop()
+	s := &stream{sc: newScope(l.ctx, l.report.say)}
+	l.st = s
+	s.Stream = harness.New(s.sc, harness.Options{
+		Binary: l.o.Binary, PG: l.pg, Kafka: l.kafka, Registry: l.registry, Setup: setup, Publication: published, Within: 24 * time.Hour,
+		PGAddr: l.pgProxy.Addr(), KafkaAddr: l.kafka.ProxyBootstrap(), RegistryURL: l.registry.URLAt(l.registryProxy.Addr()),
+		Connector: map[string]string{
+			"provide.transaction.metadata": "true", "skipped.operations": "none", "transaction.timeout.ms": "20000",
+			"heartbeat.interval.ms": "300", "retry.backoff.max.ms": "300",
+		},
+	})
+	// The rows that were there before the stream are not in it.
+	s.fingerprint.Decode = s.Decoder.Images(s.full)
+	s.chain.Decode = s.fingerprint.Decode
+	s.follower = check.NewFollower(l.kafka.Bootstrap())
+	s.sc.Cleanup(s.follower.Close)
+	start := s.Confirmed()
+	s.boundary = check.NewBoundary([]string{l.kafka.Bootstrap()}, s.OffsetsTopic(), start)
+	s.sc.Cleanup(s.boundary.Close)
+	l.sql("UPDATE hot SET n = 0") // so that its rows are
+	s.w = s.Run()
+	var err error
+	s.sampler, err = check.StartSampler(l.ctx, check.Sampling{
+		Database: s.DB.URL(), Slot: s.Name, Seeds: []string{l.kafka.Bootstrap()}, Offsets: s.OffsetsTopic(),
+		TransactionalID: "group-" + s.Name + "-" + s.Name + "-0", Every: 40 * time.Millisecond, Start: start,
+	})
+	if err != nil {
+		s.sc.Fatal(err)
+	}
+	return s
+}
+
+// full tells the topics whose deletes carry the whole row.
+func (s *stream) full(topic string) bool {
+	return strings.HasSuffix(topic, ".wholly") || strings.HasSuffix(topic, ".keyless")
+}
+
+// drop ends the stream; what the sampler saw counts. The worker goes first.
+func (l *lab) drop() {
+	s := l.st
+	l.st = nil
+	if s == nil {
+		return
+	}
+	if s.w != nil {
+		s.w.Kill()
+	}
+	l.endSampling(s)
+	l.heal()
+	s.sc.end()
+}
+
+func (l *lab) endSampling(s *stream) {
+	if s.sampler == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(l.ctx), 10*time.Second)
+	defer cancel()
+	if err := s.boundary.Read(ctx, l.adm); err != nil {
+		l.report.say("last read of the offsets: " + err.Error())
+	}
+	samples, found := s.sampler.Stop(s.boundary.At)
+	s.sampler = nil
+	l.report.sampled(samples)
+	for _, f := range found {
+		l.report.violation(f)
+	}
+}
+
+// sql runs statements in the stream's database, on a connection of their own, straight to the server.
+func (l *lab) sql(statements ...string) {
+	l.query(nil, statements...)
+}
+
+// query is sql that takes the first column of the last statement's row.
+func (l *lab) query(into *string, statements ...string) {
+	l.asked(func(conn *pgx.Conn) error {
+		for i, text := range statements {
+			if into == nil || i < len(statements)-1 {
+				if _, err := conn.PgConn().Exec(l.ctx, text).ReadAll(); err != nil {
+					return fmt.Errorf("%s: %w", text, err)
+				}
+				continue
+			}
+			var value *string
+			if err := conn.QueryRow(l.ctx, text).Scan(&value); err != nil {
+				return fmt.Errorf("%s: %w", text, err)
+			}
+			if *into = ""; value != nil {
+				*into = *value
+			}
+		}
+		return nil
+	})
+}
+
+// asked gives a connection to the stream's database.
+func (l *lab) asked(f func(*pgx.Conn) error) {
+	conn, err := connect(l.ctx, l.st.DB.URL())
+	if err != nil {
+		l.sc.Fatal(err)
+	}
+	defer closeConn(conn)
+	if err := f(conn); err != nil {
+		l.sc.Fatal(err)
+	}
+}
+
+// heal lets everything through again.
+func (l *lab) heal() {
+	for _, p := range []*proxy.Proxy{l.pgProxy, l.kafkaProxy, l.registryProxy} {
+		p.Throttle(0)
+		p.Resume()
+		if err := p.Restore(); err != nil {
+			l.sc.Fatal(err)
+		}
+	}
+}
+
+// eventually waits until ok or the run's end.
+func (l *lab) eventually(within time.Duration, ok func() bool) bool {
+	return harness.Eventually(within, func() bool { return l.ctx.Err() != nil || ok() }) && l.ctx.Err() == nil
+}
