@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,6 +34,9 @@ const (
 // KafkaOptions of a private broker.
 type KafkaOptions struct {
 	Settings map[string]string // lines of server.properties on top, by name
+	// MaxFileMiB is the largest file the broker may write, from 16; 0 for no limit. A segment that would become larger takes the log
+	// directory offline, and the broker stops: as on a full disk.
+	MaxFileMiB int
 }
 
 // Kafka is the run's shared broker, started on first use.
@@ -72,7 +76,14 @@ func (e *Env) kafka(private bool, o KafkaOptions) *Kafka {
 	if private { // short-lived: a quick start counts for more than throughput
 		jit += "-XX:TieredStopAtLevel=1"
 	}
-	return &Kafka{e.newServer("kafka", kind{"setup-kafka.sh", ports}, private, "EXTRA="+extra, jit)}
+	return &Kafka{e.newServer("kafka", kind{"setup-kafka.sh", ports}, private, "EXTRA="+extra, jit, fileLimit(o.MaxFileMiB))}
+}
+
+func fileLimit(mib int) string { return fmt.Sprintf("FSIZE=%d", mib) }
+
+// MakeRoom takes a private broker's file limit away, from its next start on.
+func (k *Kafka) MakeRoom() {
+	k.vars = slices.DeleteFunc(k.vars, func(v string) bool { return strings.HasPrefix(v, "FSIZE=") })
 }
 
 // Bootstrap is the plaintext listener's host:port; whoever connects there may do everything.

@@ -6,6 +6,7 @@
 #      SASL_PORT (29094) SASL_PLAINTEXT, PLAIN or SCRAM-SHA-256: admin/admin may do everything, norights/norights nothing
 #      PROXY_PORT (29095) plaintext; clients are sent on to ADVERTISED_PORT (29096), where the caller's fault proxy listens
 #      CPORT (29093) the controller
+#      FSIZE (0) largest file the broker may write, MiB; 0 for no limit
 # `start` exits 98 when a port was taken.
 set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -15,6 +16,7 @@ KHEAP=${KHEAP:--Xms256m -Xmx768m}
 KJIT=${KJIT:-} # -XX:TieredStopAtLevel=1 starts in half the time and serves at half the speed
 PORT=${PORT:-29092} CPORT=${CPORT:-29093} SASL_PORT=${SASL_PORT:-29094} PROXY_PORT=${PROXY_PORT:-29095} ADVERTISED_PORT=${ADVERTISED_PORT:-29096}
 EXTRA=${EXTRA:-}
+FSIZE=${FSIZE:-0}
 . "$HERE/lib.sh"
 LIB=$CACHE/kafka-$KAFKA_VERSION
 
@@ -75,6 +77,7 @@ start() {
       --add-scram 'SCRAM-SHA-256=[name=admin,password=admin]' --add-scram 'SCRAM-SHA-256=[name=norights,password=norights]' >"$DIR/format.log" 2>&1 || { cat "$DIR/format.log" >&2; exit 1; }
   fi
   cd "$DIR"
+  [ "$FSIZE" = 0 ] || ulimit -f $((FSIZE * 1024)) # of the broker below; this script writes nothing large any more
   # shellcheck disable=SC2086
   setsid "${AS[@]}" "$java" $KHEAP $KJIT -XX:+UseG1GC -XX:MaxGCPauseMillis=20 "${opts[@]}" kafka.Kafka "$DIR/server.properties" >"$DIR/log" 2>&1 </dev/null &
   echo $! >"$DIR/pid"
