@@ -56,8 +56,11 @@ type assembler struct {
 	previous  uint64 // end of the transaction before it
 	published int64  // captured changes of the transaction
 
-	server string     // of the stream
-	set    *setResult // change of the table set since the last boundary
+	server   string     // of the stream
+	set      *setResult // change of the table set since the last boundary
+	markers  []string   // nonces of our markers since the last boundary
+	captured *captured
+	bounds   *bounds
 
 	changes    []connectors.Change
 	incomplete []incomplete
@@ -127,7 +130,9 @@ func (a *assembler) begin(m *pgoutput.Begin) error {
 	id := wideXid(a.xid, m.Xid)
 	a.xid, a.highest = max(a.xid, id), max(a.highest, id)
 	a.tx = connectors.Transaction{ID: id, CommitTime: m.CommitTime, BeginLSN: a.lsn, PreviousLSN: a.previous}
-	if !a.skip {
+	if a.skip {
+		a.bounds.passed(id)
+	} else {
 		a.tx.Pos = catalog.FormatPos(m.FinalLSN)
 	}
 	return nil
@@ -160,6 +165,7 @@ func (a *assembler) describe(ctx context.Context, m *pgoutput.Relation) error {
 	}
 	a.relations[m.ID] = rel
 	a.last, a.lastID = rel, m.ID
+	a.captured.put(rel.table)
 	return nil
 }
 
@@ -176,6 +182,12 @@ func (a *assembler) changeSet(ctx context.Context, m *setMessage) error {
 		a.relations[oid] = plan
 	}
 	a.last = nil
+	for _, t := range r.left {
+		a.captured.remove(t.QualifiedName())
+	}
+	for _, t := range r.joined {
+		a.captured.put(t)
+	}
 	if a.set == nil {
 		a.set = r
 	} else {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -19,37 +20,45 @@ import (
 // output under the same session settings, the same decoders. Rows and all they refer to are its own until reset.
 type rowDecoder struct {
 	plan   *relation
-	read   []*column // those read, in the order of the select list
-	keep   []int     // indexes into read: their text is kept behind the row, see textOf
+	read   []*column // those captured, in the order of the select list
+	extra  []string  // columns read besides, after them
+	keep   []int     // fields whose text is kept behind the row, see textOf
 	rows   []schema.Row
 	slab   slab
 	arena  values.Arena
 	fields [][]byte
 }
 
-// newRowDecoder reads the captured columns of a plan. keep are indexes into the plan's columns whose text is kept.
-func newRowDecoder(plan *relation, keep []int) *rowDecoder {
+// newRowDecoder reads the captured columns of a plan. keep are columns whose text is kept; they may be others than those.
+func newRowDecoder(plan *relation, keep []string) *rowDecoder {
 	d := &rowDecoder{plan: plan}
-	at := make([]int, len(plan.columns))
 	for i := range plan.columns {
-		at[i] = -1
 		if c := &plan.columns[i]; c.at >= 0 {
-			at[i] = len(d.read)
 			d.read = append(d.read, c)
 		}
 	}
-	for _, k := range keep {
-		d.keep = append(d.keep, at[k])
+	for _, name := range keep {
+		at := slices.IndexFunc(d.read, func(c *column) bool { return c.name == name })
+		if at < 0 {
+			at = len(d.read) + len(d.extra)
+			d.extra = append(d.extra, name)
+		}
+		d.keep = append(d.keep, at)
 	}
-	d.fields = make([][]byte, len(d.read))
+	d.fields = make([][]byte, 0, d.width())
 	return d
 }
 
+func (d *rowDecoder) width() int { return len(d.read) + len(d.extra) }
+
 // list is the select list.
 func (d *rowDecoder) list() string {
-	names := make([]string, len(d.read))
-	for i, c := range d.read {
-		names[i] = pgx.Identifier{c.name}.Sanitize()
+	names := make([]string, 0, d.width())
+	for _, c := range d.read {
+		names = append(names, pgx.Identifier{c.name}.Sanitize())
+	}
+	for _, name := range d.extra {
+		names = append(names, pgx.Identifier{name}.Sanitize())
 	}
 	return strings.Join(names, ", ")
 }
@@ -64,8 +73,8 @@ func (d *rowDecoder) reset() {
 
 // add decodes a row whose fields lie in the arena; nil is NULL.
 func (d *rowDecoder) add(fields [][]byte) error {
-	if len(fields) != len(d.read) {
-		return fmt.Errorf("read table %s: a row has %d columns, %d were asked for", d.plan.name, len(fields), len(d.read))
+	if len(fields) != d.width() {
+		return fmt.Errorf("read table %s: a row has %d columns, %d were asked for", d.plan.name, len(fields), d.width())
 	}
 	n := len(d.plan.table.Columns)
 	row := d.slab.row(n + len(d.keep))
@@ -138,7 +147,7 @@ type copyRows struct {
 	after func() error
 }
 
-func newCopyRows(plan *relation, keep []int) *copyRows {
+func newCopyRows(plan *relation, keep []string) *copyRows {
 	return &copyRows{rowDecoder: *newRowDecoder(plan, keep)}
 }
 
@@ -171,7 +180,7 @@ func (c *copyRows) piece(line []byte) error {
 	own := c.arena.Bytes(len(line))
 	copy(own, line)
 	c.rest = c.rest[:0]
-	c.fields = splitCopy(c.fields[:0], own, len(c.read))
+	c.fields = splitCopy(c.fields[:0], own, c.width())
 	if err := c.add(c.fields); err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func TestCopyRowsAreWhatWasWritten(t *testing.T) {
 			out.WriteByte('\n')
 			want = append(want, row)
 		}
-		c := newCopyRows(textPlan(columns), []int{0})
+		c := newCopyRows(textPlan(columns), []string{"c0"})
 		for b := out.Bytes(); len(b) > 0; {
 			n := 1 + rnd.IntN(len(b))
 			if _, err := c.Write(b[:n]); err != nil {

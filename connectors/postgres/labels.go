@@ -35,6 +35,7 @@ func (a *assembler) change(ctx context.Context, kind pgoutput.Kind) error {
 			return a.at(labelErr)
 		}
 		a.relations[a.lastID], a.last = rel, rel
+		a.captured.put(rel.table)
 		a.seq, a.changes, a.published = seq, a.changes[:changes], published
 	}
 }

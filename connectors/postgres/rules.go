@@ -76,6 +76,12 @@ func (a *assembler) logicalMessage(ctx context.Context, m *pgoutput.Message) (st
 	if own, ok := parseSetMessage(m.Prefix, m.Content); ok && m.Transactional {
 		return stepMore, a.changeSet(ctx, &own)
 	}
+	if own, ok := parseOurs(m.Prefix, m.Content); ok && m.Transactional {
+		if own.Marker != "" {
+			a.markers = append(a.markers, own.Marker)
+		}
+		return stepMore, nil
+	}
 	prefix := string(m.Prefix)
 	if a.rules.message(prefix) {
 		a.changes = append(a.changes, connectors.Change{

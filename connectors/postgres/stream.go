@@ -34,6 +34,11 @@ type stream struct {
 	set      settings
 	opts     Options
 	position catalog.Position // as of the last boundary handed out
+	lastPos  string           // __pos of the last transaction before it, empty before the first
+	woken    bool             // a boundary is wanted, whatever it is
+	captured *captured
+	bounds   *bounds
+	haste    haste
 	wire     *wire
 	asm      *assembler
 	plans    *planner
@@ -52,6 +57,7 @@ type stream struct {
 	event    atomic.Bool // one of those below is set
 	checkDue atomic.Bool
 	actDue   atomic.Bool
+	wakeDue  atomic.Bool
 	stopping atomic.Bool // the server is shutting down
 
 	cancel    context.CancelFunc
@@ -81,6 +87,9 @@ func newStream(o *opening, conn net.Conn, plans *planner, look *live) *stream {
 	s.retire = newRetirement(o, s.status)
 	s.wire.limit, s.asm.reselect = o.set.maxMessage, o.set.reselect
 	s.asm.highest = pos.HighestXID
+	s.captured, s.bounds = newCaptured(plans), newBounds(o)
+	s.asm.captured, s.asm.bounds = s.captured, s.bounds
+	s.haste.reached.Store(uint64(pos.BoundaryLSN))
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	interval := s.set.status
@@ -91,6 +100,7 @@ func newStream(o *opening, conn net.Conn, plans *planner, look *live) *stream {
 	s.group.Go(func() { s.sentinel.run(ctx) })
 	s.group.Go(s.watch)
 	s.group.Go(func() { s.retire.run(ctx) })
+	s.group.Go(func() { s.haste.run(s.stop, s.status.askKeepalive) })
 	return s
 }
 
@@ -231,7 +241,7 @@ func (s *stream) batch(ctx context.Context) (connectors.Batch, error) {
 			}
 		}
 		if !ok {
-			if merged > 0 && len(a.changes) == 0 {
+			if len(a.changes) == 0 && (merged > 0 || (s.woken && !a.inTx)) {
 				return s.boundary(empty, true), nil
 			}
 			room, err := s.wire.prepare(len(a.changes) > 0)
@@ -255,7 +265,7 @@ func (s *stream) batch(ctx context.Context) (connectors.Batch, error) {
 			return s.idle(), nil
 		case result == stepCommit:
 			return s.handOut(ctx, s.committed())
-		case result == stepEmpty && (a.set != nil || s.opts.EachTransaction && a.tx.ID != 0):
+		case result == stepEmpty && (a.set != nil || len(a.markers) > 0 || (s.opts.EachTransaction && a.tx.ID != 0)):
 			return s.boundary(a.tx, false), nil
 		case result == stepEmpty:
 			empty = a.tx
@@ -299,6 +309,9 @@ func (s *stream) events(ctx context.Context) error {
 		if err := s.checkCatalogue(ctx); err != nil {
 			return err
 		}
+	}
+	if s.wakeDue.Swap(false) {
+		s.woken = true
 	}
 	if s.actDue.Swap(false) {
 		err := s.sentinel.do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
@@ -390,10 +403,17 @@ func (s *stream) boundary(tx connectors.Transaction, lazy bool) connectors.Batch
 	if uint64(end) > s.status.received.Load() {
 		s.status.received.Store(uint64(end))
 	}
+	s.haste.reached.Store(uint64(s.position.BoundaryLSN))
+	s.woken = false
+	if tx.Pos != "" {
+		s.lastPos = tx.Pos
+	}
 	if !lazy {
 		s.status.emitted.Store(uint64(s.position.BoundaryLSN))
 	}
-	b := connectors.Batch{Tx: tx, Last: true, Lazy: lazy, Boundary: s.position.Object(s.opts.Group, s.opts.Connector)}
+	b := connectors.Batch{
+		Tx: tx, Last: true, Lazy: lazy, Boundary: s.position.Object(s.opts.Group, s.opts.Connector), Markers: s.asm.takeMarkers(),
+	}
 	s.closeSet(&b)
 	return b
 }

@@ -23,12 +23,9 @@ func ReadTables(ctx context.Context, conn *pgx.Conn, oids ...uint32) ([]*Table, 
 		return nil, nil
 	}
 	var tables []*Table
-	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		var err error
-		if tables, err = readTables(ctx, tx, oids); err != nil {
-			return err
-		}
-		return readLeaves(ctx, tx, tables)
+	err := pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
+		tables, err = readWithLeaves(ctx, tx, oids)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read tables from the catalogue: %w", err)
@@ -36,7 +33,32 @@ func ReadTables(ctx context.Context, conn *pgx.Conn, oids ...uint32) ([]*Table, 
 	return tables, nil
 }
 
-func readTables(ctx context.Context, tx pgx.Tx, oids []uint32) ([]*Table, error) {
+// ReadTableIn is ReadTable on a connection that is in a transaction, of repeatable read at least.
+func ReadTableIn(ctx context.Context, conn *pgx.Conn, oid uint32) (*Table, error) {
+	tables, err := readWithLeaves(ctx, conn, []uint32{oid})
+	if err != nil {
+		return nil, fmt.Errorf("read tables from the catalogue: %w", err)
+	}
+	if len(tables) == 0 {
+		return nil, nil
+	}
+	return tables[0], nil
+}
+
+// querier is a connection or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func readWithLeaves(ctx context.Context, tx querier, oids []uint32) ([]*Table, error) {
+	tables, err := readTables(ctx, tx, oids)
+	if err != nil {
+		return nil, err
+	}
+	return tables, readLeaves(ctx, tx, tables)
+}
+
+func readTables(ctx context.Context, tx querier, oids []uint32) ([]*Table, error) {
 	rows, err := tx.Query(ctx, tableQuery, oids)
 	if err != nil {
 		return nil, err
@@ -81,7 +103,7 @@ SELECT a.attrelid, a.attnum, a.attname::text, a.atttypid, a.atttypmod, format_ty
  WHERE a.attrelid = ANY($1::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
  ORDER BY a.attrelid, a.attnum`
 
-func readColumns(ctx context.Context, tx pgx.Tx, oids []uint32, byOID map[uint32]*Table) error {
+func readColumns(ctx context.Context, tx querier, oids []uint32, byOID map[uint32]*Table) error {
 	rows, err := tx.Query(ctx, columnQuery, oids)
 	if err != nil {
 		return err
@@ -108,7 +130,7 @@ SELECT i.indrelid, c.relname::text, i.indisprimary, i.indisreplident, i.indimmed
   FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
  WHERE i.indrelid = ANY($1::oid[]) AND (i.indisprimary OR i.indisreplident)`
 
-func readIndexes(ctx context.Context, tx pgx.Tx, oids []uint32, byOID map[uint32]*Table) error {
+func readIndexes(ctx context.Context, tx querier, oids []uint32, byOID map[uint32]*Table) error {
 	rows, err := tx.Query(ctx, indexQuery, oids)
 	if err != nil {
 		return err
@@ -157,7 +179,7 @@ WITH RECURSIVE tree(root, oid) AS (
 SELECT t.root, t.oid FROM tree t JOIN pg_class c ON c.oid = t.oid WHERE t.oid <> t.root AND c.relkind <> 'p'`
 
 // readLeaves fills in the leaf partitions of partitioned tables.
-func readLeaves(ctx context.Context, tx pgx.Tx, tables []*Table) error {
+func readLeaves(ctx context.Context, tx querier, tables []*Table) error {
 	roots := map[uint32]*Table{}
 	var oids []uint32
 	for _, t := range tables {
