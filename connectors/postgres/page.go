@@ -33,7 +33,7 @@ func (q *query) param(c *catalog.PageColumn, text string) string {
 }
 
 func compare(c *catalog.PageColumn, op, param string) string {
-	return fmt.Sprintf("%s OPERATOR(%s.%s) (%s)", pgx.Identifier{c.Name}.Sanitize(), c.Schema, op, param)
+	return fmt.Sprintf("%s OPERATOR(%s.%s) (%s)", c.Expr, c.Schema, op, param)
 }
 
 // alike tells whether the columns' operators have the same names, so that rows can be compared as such, by an index.
@@ -51,7 +51,7 @@ func (p paging) after(q *query, at []string) string {
 	if p.alike() {
 		names, params := make([]string, len(p)), make([]string, len(p))
 		for i := range p {
-			names[i], params[i] = pgx.Identifier{p[i].Name}.Sanitize(), q.param(&p[i], at[i])
+			names[i], params[i] = p[i].Expr, q.param(&p[i], at[i])
 		}
 		return fmt.Sprintf("(%s) OPERATOR(%s.%s) (%s)", strings.Join(names, ", "), p[0].Schema, p[0].Greater, strings.Join(params, ", "))
 	}

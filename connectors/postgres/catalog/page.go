@@ -11,6 +11,7 @@ import (
 // PageColumn is a column to read a table in the order of, as the server orders it: by the default order of its type.
 type PageColumn struct {
 	Name      string
+	Expr      string // the column as SQL compares it: as the type below its domain
 	TypeOID   uint32 // the type below a domain
 	NotNull   bool
 	Collation string // quoted as SQL takes it, empty where the type has none
@@ -34,13 +35,13 @@ func PageColumns(ctx context.Context, conn *pgx.Conn, oid uint32, names []string
 }
 
 const pageQuery = `
-WITH RECURSIVE base(n, name, typ, coll, notnull) AS (
-	SELECT k.n, a.attname::text, a.atttypid, a.attcollation, a.attnotnull
+WITH RECURSIVE base(n, name, declared, typ, coll, filled) AS (
+	SELECT k.n, a.attname::text, a.atttypid, a.atttypid, a.attcollation, a.attnotnull
 	  FROM unnest($2::text[]) WITH ORDINALITY k(name, n)
 	  JOIN pg_attribute a ON a.attrelid = $1 AND a.attname::text = k.name AND a.attnum > 0 AND NOT a.attisdropped
 	UNION ALL
-	SELECT b.n, b.name, t.typbasetype, b.coll, b.notnull FROM base b JOIN pg_type t ON t.oid = b.typ WHERE t.typtype = 'd')
-SELECT b.name, b.typ, b.notnull,
+	SELECT b.n, b.name, b.declared, t.typbasetype, b.coll, b.filled FROM base b JOIN pg_type t ON t.oid = b.typ WHERE t.typtype = 'd')
+SELECT b.name, quote_ident(b.name) || CASE WHEN b.typ = b.declared THEN '' ELSE '::' || format_type(b.typ, -1) END, b.typ, b.filled,
        CASE WHEN b.coll = 0 THEN '' ELSE (SELECT quote_ident(n.nspname) || '.' || quote_ident(c.collname)
           FROM pg_collation c JOIN pg_namespace n ON n.oid = c.collnamespace WHERE c.oid = b.coll) END,
        coalesce(o.schema, 'pg_catalog'), coalesce(o.names[1], '<'), coalesce(o.names[3], '='), coalesce(o.names[5], '>'),
