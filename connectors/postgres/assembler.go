@@ -187,6 +187,7 @@ func (a *assembler) changeSet(ctx context.Context, m *setMessage) error {
 	}
 	for _, t := range r.joined {
 		a.captured.put(t)
+		a.bounds.raise(t.QualifiedName(), a.tx.ID)
 	}
 	if a.set == nil {
 		a.set = r

@@ -114,6 +114,9 @@ func (b *bounds) given(next uint64) {
 // raise has reads of a table count only once they see every transaction below next: those that were open when the server began to
 // publish the table have changes that are not in the log.
 func (b *bounds) raise(table string, next uint64) {
+	if b == nil {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.known, table)
