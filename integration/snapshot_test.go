@@ -139,8 +139,14 @@ func TestSnapshotUnion(t *testing.T) {
 				began := time.Now()
 				stop := load(t, s, rnd, 4, 10*time.Millisecond)
 				w := s.Run()
-				snapshotDone(s, time.Minute, "public.a", "public.f", "public.nk")
+				snapshotDone(s, time.Minute, "public.a", "public.f")
 				n := stop()
+				if !kind.exported { // a table without a key is read at a place of its own, for which the server waits for older transactions
+					stop := load(t, s, rnd, 1, 60*time.Millisecond)
+					snapshotDone(s, time.Minute, "public.nk")
+					n += stop()
+				}
+				snapshotDone(s, time.Minute, "public.nk")
 				t.Logf("%d transactions of some 5 writes in %s", n, time.Since(began).Round(time.Millisecond))
 				s.CaughtUp(time.Minute)
 				w.Stop()

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -184,17 +186,17 @@ func (r *reader) unseen(ctx context.Context, table string) (waits string, highes
 	if err != nil {
 		return "", 0, err
 	}
+	var who []string
 	for i := range running {
 		if wideXid(running[i].NextXID, running[i].XID) > highest {
 			continue
 		}
-		if waits != "" {
-			waits += ", "
+		if one := running[i].String(); !slices.Contains(who, one) { // each of its subtransactions is running
+			who = append(who, one)
 		}
-		waits += running[i].String()
 	}
-	if waits != "" {
-		waits = "waiting for transactions that may be in the log before the stream's start and are not visible yet: " + waits
+	if len(who) > 0 {
+		waits = "waiting for transactions that may be in the log before the stream's start and are not visible yet: " + strings.Join(who, ", ")
 	}
 	return waits, highest, nil
 }

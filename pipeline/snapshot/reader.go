@@ -169,7 +169,7 @@ func (s *Source) work() {
 			if time.Since(began) > 30*time.Second {
 				pause = s.cfg.retry
 			}
-			s.cfg.Log.Warn("reading a table is interrupted and goes on", "table", j.name, "in", pause, "reason", err)
+			s.cfg.Log.Warn("reading a table is interrupted and goes on", "table", j.name, "in", pause.String(), "reason", err)
 			s.waits(j, err.Error())
 			if !sleep(ctx, pause) {
 				break
