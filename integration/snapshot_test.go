@@ -102,7 +102,7 @@ func snapshotDone(s *harness.Stream, within time.Duration, tables ...string) {
 }
 
 // sameAsTables checks order, that nothing is twice, and that replaying the topics gives the tables.
-func sameAsTables(s *harness.Stream, keyless bool) {
+func sameAsTables(s *harness.Stream) {
 	s.T.Helper()
 	records := s.Records(harness.Committed)
 	for _, v := range check.Order(records) {
@@ -120,9 +120,6 @@ func sameAsTables(s *harness.Stream, keyless bool) {
 	}
 	s.SameRows("public", "a", "id", "n", "d", "at", "big")
 	s.SameRows("public", "f", "k", "id", "n", "big")
-	if keyless {
-		s.SameRows("public", "nk", "n", "s")
-	}
 	s.Verify()
 	s.SlotNotAhead()
 }
@@ -151,7 +148,12 @@ func TestSnapshotUnion(t *testing.T) {
 				s.CaughtUp(time.Minute)
 				w.Stop()
 				s.SlotFree()
-				sameAsTables(s, true)
+				sameAsTables(s)
+				if kind.exported {
+					s.SameRows("public", "nk", "n", "s")
+				} else { // what was streamed before its rows were read is there twice
+					s.SameRowsSinceRead("public", "nk", "n", "s")
+				}
 			})
 		}
 	})
@@ -178,7 +180,7 @@ func TestSnapshotKilled(t *testing.T) {
 				w.Stop()
 				s.SlotFree()
 				t.Logf("%d transactions, %d kills in a snapshot under way", n, kills)
-				sameAsTables(s, false)
+				sameAsTables(s)
 			})
 		}
 	})
@@ -236,7 +238,7 @@ func TestSnapshotInvisibleCommits(t *testing.T) {
 			s.CaughtUp(time.Minute)
 			w.Stop()
 			s.SlotFree()
-			sameAsTables(s, false)
+			sameAsTables(s)
 		})
 	}
 }

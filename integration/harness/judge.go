@@ -103,6 +103,17 @@ func (s *Stream) SameRows(schema, table string, columns ...string) {
 // SameRowsIn is SameRows for any topic and what follows FROM.
 func (s *Stream) SameRowsIn(topic, from string, columns ...string) {
 	s.T.Helper()
+	s.sameRows(topic, from, false, columns...)
+}
+
+// SameRowsSinceRead is SameRows of what follows the topic's first row that was read from the table, that one included.
+func (s *Stream) SameRowsSinceRead(schema, table string, columns ...string) {
+	s.T.Helper()
+	s.sameRows(s.Topic(schema, table), pgx.Identifier{schema, table}.Sanitize(), true, columns...)
+}
+
+func (s *Stream) sameRows(topic, from string, sinceRead bool, columns ...string) {
+	s.T.Helper()
 	cells := make([]string, len(columns))
 	for i, c := range columns {
 		cells[i] = pgx.Identifier{c}.Sanitize() + "::text"
@@ -118,9 +129,11 @@ func (s *Stream) SameRowsIn(topic, from string, columns ...string) {
 	whole := func(string) bool { return true } // before-images are used of keyless tables alone
 	replay := verify.Fingerprint{Decode: s.Decoder.Images(whole), Tables: map[string]verify.Table{topic: {Columns: columns, Rows: list}}}
 	for _, r := range s.Records(Committed) {
-		if r.Topic == topic {
-			replay.Record(r.Verified())
+		if r.Topic != topic || sinceRead && r.Op != 'r' {
+			continue
 		}
+		sinceRead = false
+		replay.Record(r.Verified())
 	}
 	for _, v := range replay.End() {
 		s.T.Error(v)
