@@ -58,7 +58,9 @@ func (s *Stream) primaryKey(schema, table string) []string {
 func (s *Stream) Check(e Expect) *check.Result {
 	s.T.Helper()
 	truth := s.Truth(e)
-	truth.Changes = slices.DeleteFunc(truth.Changes, func(c check.Change) bool { return c.Op == 'm' && *c.Row[0].Text == markPrefix })
+	truth.Changes = slices.DeleteFunc(truth.Changes, func(c check.Change) bool {
+		return c.Op == 'm' && (*c.Row[0].Text == markPrefix || *c.Row[0].Text == ownPrefix)
+	})
 	topic := e.Topic
 	if topic == nil {
 		topic = s.Topic

@@ -151,7 +151,13 @@ func (s *Stream) write(file string, props map[string]string) {
 // Start starts a worker.
 func (s *Stream) Start() *Worker {
 	s.T.Helper()
-	return startWorker(s.T, s.o.Binary, s.WorkerFile, s.ConfigFile)
+	return s.StartWith()
+}
+
+// StartWith starts a worker with more flags.
+func (s *Stream) StartWith(flags ...string) *Worker {
+	s.T.Helper()
+	return startWorker(s.T, s.o.Binary, append(flags, s.WorkerFile, s.ConfigFile)...)
 }
 
 // Run starts a worker and waits until it streams.
@@ -249,6 +255,9 @@ func (s *Stream) SlotFree() {
 
 // markPrefix is that of the messages that End writes; the worker does not publish them.
 const markPrefix = "e2e"
+
+// ownPrefix is that of the worker's own messages, which it does not publish either.
+const ownPrefix = "tidemark"
 
 // End is a place of the log after all that was committed, which a transactional message closes.
 func (s *Stream) End() uint64 {

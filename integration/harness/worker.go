@@ -26,6 +26,7 @@ type Worker struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error // of Wait, after done
+	out  strings.Builder
 
 	mu     sync.Mutex
 	lines  []string
@@ -39,6 +40,7 @@ func startWorker(t testing.TB, binary string, args ...string) *Worker {
 	w.cmd = exec.Command(binary, append([]string{"run", "--log-format", "json"}, args...)...)
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	w.cmd.Env = os.Environ()
+	w.cmd.Stdout = &w.out
 	stderr, err := w.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +74,12 @@ func (w *Worker) line(text string) {
 	if json.Unmarshal([]byte(text), &l) == nil && l.Msg == "state" {
 		w.states = append(w.states, State{l.State, l.Reason, time.Now()})
 	}
+}
+
+// Stdout is what the worker printed, once it has ended.
+func (w *Worker) Stdout() string {
+	<-w.done
+	return w.out.String()
 }
 
 // Log returns the last lines of the worker's standard error.

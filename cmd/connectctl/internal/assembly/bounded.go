@@ -62,8 +62,11 @@ func boundedOf(hooks []any) *bounded {
 	return nil
 }
 
-// TransactionCommitted counts records.
+// TransactionCommitted counts records; that of a generation's begin is none of the tables'.
 func (b *bounded) TransactionCommitted(c pipeline.Committed) {
+	if c.Transactions == 0 {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.records += int64(c.Records)
