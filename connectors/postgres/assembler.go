@@ -187,7 +187,8 @@ func (a *assembler) changeSet(ctx context.Context, m *setMessage) error {
 	}
 	for _, t := range r.joined {
 		a.captured.put(t)
-		a.bounds.raise(t.QualifiedName(), a.tx.ID)
+		// What was committed before here is not captured and may be visible only later, also with an id above the message's.
+		a.bounds.raise(t.QualifiedName(), a.highest+1)
 	}
 	if a.set == nil {
 		a.set = r
