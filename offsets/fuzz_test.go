@@ -46,6 +46,7 @@ func asJSON(t *testing.T, in []byte, o Object) {
 
 // FuzzStates: what is accepted of a table's or a generation's entry comes back when it is written and read again.
 func FuzzStates(f *testing.F) {
+	f.Add([]byte(`{"id":-1,"name":"a","key_columns":"","key_types":"","identity":"f","key_schema_id":0,"topic":"t","partitions":1,"generation":1,"snapshot":"done","snapshot_ended_ms":2}`))
 	full := TableState{ID: 1 << 63, Name: "public.t", KeyColumns: `["id"]`, KeyTypes: "bigint", Identity: "default", KeySchemaID: 7, ValueSchemaID: 8, Topic: "t", Partitions: 3, Generation: 2,
 		Snapshot: Progress{State: SnapshotReading, ID: "a", Kind: "initial", After: `["1"]`, Again: `["2"]`, Where: "x", Key: `["y"]`, Rows: 1, Total: -1, Pos: `{"lsn":"0/1"}`, Seq: 1 << 50, Began: 1, Ended: 2, Reason: "z"}}
 	f.Add(full.Object().AppendJSON(nil))
@@ -56,6 +57,9 @@ func FuzzStates(f *testing.F) {
 			return
 		}
 		if s, err := TableStateFrom(o); err == nil {
+			if ended, _ := o.Int(fieldSnapshotEnded); s.Snapshot.State != "" && s.Snapshot.Ended != ended {
+				t.Fatalf("%q ended at %d", in, s.Snapshot.Ended)
+			}
 			if back, err := TableStateFrom(s.Object()); err != nil || !cmp.Equal(back, s) {
 				t.Fatalf("%q: %+v came back as %+v (%v)", in, s, back, err)
 			}

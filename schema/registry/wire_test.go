@@ -56,7 +56,7 @@ func FuzzParseHeader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		id, body, err := registry.ParseHeader(b)
-		if err == nil && !bytes.Equal(append(registry.AppendHeader(nil, id), body...), b) {
+		if err == nil && (id < 0 || id > math.MaxInt32 || !bytes.Equal(append(registry.AppendHeader(nil, id), body...), b)) {
 			t.Fatalf("% x was read as id %d, body % x", b, id, body)
 		}
 	})

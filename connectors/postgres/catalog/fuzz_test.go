@@ -28,6 +28,9 @@ func FuzzParsePosition(f *testing.F) {
 			}
 			return
 		}
+		if xid, ok := o.Int(fieldHighestXID); ok && p.HighestXID != uint64(xid) {
+			t.Fatalf("%q: highest transaction %d", in, p.HighestXID)
+		}
 		back, err := ParsePosition(p.Object("g", "c"))
 		if d := cmp.Diff(p, back); err != nil || d != "" {
 			t.Fatalf("%q: %v %s", in, err, d)
