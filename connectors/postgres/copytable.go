@@ -13,7 +13,6 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/connectors/postgres/catalog"
-	"github.com/tidemark-cdc/tidemark/connectors/postgres/pgoutput"
 	"github.com/tidemark-cdc/tidemark/schema"
 )
 
@@ -95,7 +94,7 @@ func (r *reader) beginCopy(ctx context.Context, repl *pgconn.PgConn, t *schema.T
 		return 0, connectors.CopyRows{}, connectors.WithClass(connectors.ClassWait, fmt.Errorf("read table %s: it was rewritten or truncated while the reading began", t.QualifiedName()))
 	}
 	at, err := strconv.ParseInt(string(row[0]), 10, 64)
-	return place(pgoutput.LSN(lsn)), connectors.CopyRows{ReadTime: at}, err
+	return place(lsn), connectors.CopyRows{ReadTime: at}, err
 }
 
 // planCopy plans over the other connection: the lock keeps the table as it is.
