@@ -68,6 +68,12 @@ func pick(list []fault, r *rand.Rand) fault {
 	return list[0]
 }
 
+// inTurn is the i-th of all faults, over and over.
+func inTurn(i int) fault {
+	all := append(append([]fault(nil), faults...), atRest...)
+	return all[i%len(all)]
+}
+
 func find(name string) (found []fault, during bool, err error) {
 	for _, f := range faults {
 		if f.name == name {

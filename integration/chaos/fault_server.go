@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -132,7 +133,12 @@ func noRoom(l *lab, _ *rand.Rand) error {
 	if err != nil {
 		l.sc.Fatal(err)
 	}
-	if out, err := exec.CommandContext(l.ctx, "prlimit", "--pid", strconv.Itoa(pid), fmt.Sprintf("--fsize=%d", size)).CombinedOutput(); err != nil {
+	limit := exec.CommandContext(l.ctx, "prlimit", "--pid", strconv.Itoa(pid), fmt.Sprintf("--fsize=%d", size))
+	var as syscall.Stat_t // another user's limits are not root's to set in every container
+	if err := syscall.Stat(fmt.Sprintf("/proc/%d", pid), &as); err == nil && os.Getuid() == 0 {
+		limit.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: as.Uid, Gid: as.Gid}}
+	}
+	if out, err := limit.CombinedOutput(); err != nil {
 		l.sc.Fatalf("limit the broker's files: %v: %s", err, out)
 	}
 	// One partition takes it all: rows without key, 20 MiB that do not compress well.

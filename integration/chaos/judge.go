@@ -1,9 +1,7 @@
 package chaos
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,9 +41,11 @@ func (l *lab) quiesce() error {
 		return err == nil && s.boundary.At >= end
 	})
 	if !published {
-		err = cmp.Or(err, errors.New("as it should"))
-		return fmt.Errorf("after 60 s without faults the committed offset is %s, not %s (last read: %w); the worker is in state %v; its log:\n  %s",
-			check.FormatLSN(s.boundary.At), check.FormatLSN(end), err, s.w.State(), strings.Join(s.w.Log(15), "\n  "))
+		if err != nil {
+			return fmt.Errorf("after 60 s without faults the offsets cannot be read: %w", err)
+		}
+		return fmt.Errorf("after 60 s without faults the committed offset is %s, not %s; %s; the worker is in state %v; its log:\n  %s",
+			check.FormatLSN(s.boundary.At), check.FormatLSN(end), l.hanging(), s.w.State(), strings.Join(s.w.Log(15), "\n  "))
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (l *lab) judge() error {
 	}
 	// A commit's markers reach the partitions one after another.
 	if !l.eventually(10*time.Second, func() bool { return l.visible(ctx, topics) }) {
-		return fmt.Errorf("10 s after the end a partition still has an open transaction")
+		return fmt.Errorf("10 s after the end a partition still has an open transaction: %s", l.hanging())
 	}
 	truth, err := l.truth(ctx)
 	if err != nil {

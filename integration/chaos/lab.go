@@ -34,8 +34,9 @@ type lab struct {
 
 	pgProxy, kafkaProxy, registryProxy *proxy.Proxy
 
-	adm *kadm.Client
-	st  *stream
+	adm    *kadm.Client
+	st     *stream
+	struck int // faults in turn
 }
 
 // newLab starts the servers.

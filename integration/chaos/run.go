@@ -23,9 +23,12 @@ type Options struct {
 	Rounds int           // to make; 0: as many as there is time for
 	For    time.Duration // begin no round after so long; 0: no limit
 	Labs   int           // side by side, each with servers of its own; 1 where 0
-	Fault  string        // only this one; empty: all
+	Fault  string        // only this one; empty: all; Each
 	Out    io.Writer
 }
+
+// Each strikes every fault in turn, one a round.
+const Each = "each"
 
 // Room is what one lab needs.
 const (
@@ -80,7 +83,7 @@ func memory() int64 {
 // Run makes rounds until there are enough, time is up or ctx ends. The error is of the run itself, not of the stream's: what
 // was found is in the report. Whatever was started has ended when it returns.
 func Run(ctx context.Context, e *env.Env, o Options) (*Report, error) {
-	if o.Fault != "" {
+	if o.Fault != "" && o.Fault != Each {
 		if _, _, err := find(o.Fault); err != nil {
 			return nil, err
 		}
@@ -176,8 +179,12 @@ func (l *lab) round(seed uint64) {
 
 // plan chooses a round's faults: under load, and at rest after it.
 func (l *lab) plan(rnd *rand.Rand) (during, rest []fault) {
-	if l.o.Fault != "" {
-		list, under, _ := find(l.o.Fault)
+	if name := l.o.Fault; name != "" {
+		if name == Each {
+			name = inTurn(l.struck).name
+			l.struck++
+		}
+		list, under, _ := find(name)
 		if under {
 			return list, nil
 		}

@@ -23,7 +23,7 @@ func main() {
 	flag.DurationVar(&o.For, "for", 0, "begin no round after so long")
 	flag.Uint64Var(&o.Seed, "seed", 0, "seed of the first round; 0: a new one")
 	flag.IntVar(&o.Labs, "labs", 1, "labs side by side, each with servers of its own")
-	flag.StringVar(&o.Fault, "fault", "", "only this fault")
+	flag.StringVar(&o.Fault, "fault", "", "only this fault, or each: every one in turn")
 	flag.StringVar(&o.Binary, "connectctl", "", "the binary; built where absent")
 	flag.StringVar(&keep, "keep", "", "file to write the report to, as Markdown")
 	flag.Parse()
