@@ -2,12 +2,14 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -191,15 +193,21 @@ func (l *lab) query(into *string, statements ...string) {
 	})
 }
 
-// asked gives a connection to the stream's database.
+// asked gives a connection to the stream's database; again where it fails by a deadlock with the load, or because the server is away.
 func (l *lab) asked(f func(*pgx.Conn) error) {
-	conn, err := connect(l.ctx, l.st.DB.URL())
-	if err != nil {
-		l.sc.Fatal(err)
-	}
-	defer closeConn(conn)
-	if err := f(conn); err != nil {
-		l.sc.Fatal(err)
+	var err error
+	ok := l.eventually(20*time.Second, func() bool {
+		var conn *pgx.Conn
+		if conn, err = connect(l.ctx, l.st.DB.URL()); err != nil {
+			return false
+		}
+		defer closeConn(conn)
+		err = f(conn)
+		var pg *pgconn.PgError
+		return err == nil || errors.As(err, &pg) && pg.Code != "40P01" && !strings.HasPrefix(pg.Code, "57")
+	})
+	if err != nil || !ok {
+		l.sc.Fatalf("ask the database: %v", err)
 	}
 }
 
