@@ -92,11 +92,16 @@ func (w *writer) pick() int { return w.live[w.rnd.IntN(len(w.live))] }
 
 // load runs writers until stop is called, which waits for them.
 func load(t *testing.T, s *harness.Stream, rnd *rand.Rand, writers int, pause time.Duration) (stop func() int) {
+	return loadFrom(t, s, rnd, 1, writers, pause)
+}
+
+// loadFrom is load with writers of other numbers, and so of other keys, than those before.
+func loadFrom(t *testing.T, s *harness.Stream, rnd *rand.Rand, first, writers int, pause time.Duration) (stop func() int) {
 	ctx, cancel := context.WithCancel(s.Ctx)
 	var wg sync.WaitGroup
 	var done atomic.Int64
 	for i := range writers {
-		w := &writer{id: i + 1, rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0)), conn: s.Connect()}
+		w := &writer{id: first + i, rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0)), conn: s.Connect()}
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				if _, err := w.conn.PgConn().Exec(s.Ctx, w.transaction()).ReadAll(); err != nil {

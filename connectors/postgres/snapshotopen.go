@@ -160,6 +160,10 @@ SELECT a.attrelid, a.attname::text
 	return names, nil
 }
 
+// snapshotTooLarge is the state of "initial slot snapshot too large": since the slot's creation began, more transaction ids did not
+// commit (rolled back subtransactions above all) than a snapshot has room for. It would most likely be so again.
+const snapshotTooLarge = "40001"
+
 // createSlot creates the slot, with an exported snapshot where this start begins with the tables' rows.
 func (o *opening) createSlot(ctx context.Context) error {
 	if o.renewal.drop {
@@ -177,6 +181,11 @@ func (o *opening) createSlot(ctx context.Context) error {
 	}
 	defer func() { _ = repl.Close(context.WithoutCancel(ctx)) }()
 	made, err := catalog.CreateSlotWithSnapshot(ctx, repl, o.sql, o.set.slot, o.set.failover, o.opts.Report)
+	if sqlState(err) == snapshotTooLarge {
+		o.opts.Log.Warn("the server cannot export a snapshot with the slot while so many transactions are rolled back: the tables are read beside the stream, by chunks", "reason", err)
+		_, err := catalog.CreateSlot(ctx, o.repl, o.sql, o.set.slot, o.set.failover, o.opts.Report)
+		return err
+	}
 	if err != nil {
 		return err
 	}
