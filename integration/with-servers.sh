@@ -15,13 +15,13 @@ if [ "$what" != e2e ]; then
   echo "== packages' tests with real servers"
   # The addresses come from the run that TIDEMARK_ENV names; what does not run yet is started.
   eval "$($GO run ./integration/env/cmd/envctl vars -postgres 14,18 -kafka -registry)"
-  $GO test -count=1 -timeout 6m ./connectors/postgres/... ./offsets/kafkastore/... ./pipeline/... ./schema/registry/... ./cmd/connectctl/internal/assembly ./cmd/connectctl/internal/dedupview || failed=1
+  $GO test -count=1 -timeout 12m ./connectors/postgres/... ./offsets/kafkastore/... ./pipeline/... ./schema/registry/... ./cmd/connectctl/internal/assembly ./cmd/connectctl/internal/dedupview || failed=1
 fi
 if [ "$what" != e2e ]; then
   integration/with-postgis.sh || failed=1
 fi
 if [ "$what" != packages ]; then
   echo "== end to end"
-  $GO test -count=1 -timeout 12m -parallel "${TIDEMARK_PARALLEL:-4}" ./integration/... "$@" || failed=1
+  $GO test -count=1 -timeout 25m -parallel "${TIDEMARK_PARALLEL:-4}" ./integration/... "$@" || failed=1
 fi
 exit "$failed"
