@@ -124,7 +124,7 @@ func TestSnapshotOnDemand(t *testing.T) {
 		w := d.Run()
 
 		// From the command line.
-		_, errs := d.ctl(1, "start", "--table", "public.nope")
+		_, errs := d.ctl(2, "start", "--table", "public.nope")
 		if !strings.Contains(errs, "no captured table is named public.nope; there are public.a, public.b, public.c") {
 			t.Errorf("a table that is not there: %s", errs)
 		}
@@ -137,7 +137,7 @@ func TestSnapshotOnDemand(t *testing.T) {
 		d.expectReads(map[string]int{"a": 500})
 
 		// The same id again.
-		if _, errs := d.ctl(1, "start", "--table", "public.a", "--id", "one"); !strings.Contains(errs, `id "one" was executed before`) {
+		if _, errs := d.ctl(2, "start", "--table", "public.a", "--id", "one"); !strings.Contains(errs, `id "one" was executed before`) {
 			t.Errorf("an id again: %s", errs)
 		}
 		d.send(signal.Signal{ID: "one", Type: signal.TypeExecute, Data: []byte(`{"data-collections":["public.a"]}`)})

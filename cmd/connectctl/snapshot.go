@@ -157,7 +157,7 @@ func (r *request) check(ctx context.Context, note io.Writer, c *assembly.Connect
 		return err
 	}
 	if slices.Contains(stored.Executed, r.id) {
-		return fmt.Errorf("id %q was executed before, and no id is executed twice; give another --id, or none", r.id)
+		return usageError("id %q was executed before, and no id is executed twice; give another --id, or none", r.id)
 	}
 	if typ != signal.TypeExecute {
 		return nil
@@ -167,7 +167,7 @@ func (r *request) check(ctx context.Context, note io.Writer, c *assembly.Connect
 	case err != nil:
 		_, _ = fmt.Fprintf(note, "cannot tell whether %s is captured: %v\n", strings.Join(missing, ", "), err)
 	case len(missing) > 0:
-		return fmt.Errorf("no captured table is named %s%s", strings.Join(missing, ", "), similar(missing[0], captured))
+		return usageError("no captured table is named %s%s", strings.Join(missing, ", "), similar(missing[0], captured))
 	}
 	return nil
 }
