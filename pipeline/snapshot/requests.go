@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
@@ -14,6 +15,8 @@ import (
 const (
 	executedKept = 1000 // ids of signals
 	outcomesKept = 50
+	mostStored   = 256 << 10 // bytes of requests that wait
+	mostError    = 1000      // bytes of an outcome's sentence
 )
 
 // Partition is the partition of the entry that holds requests: a member "state", JSON.
@@ -161,7 +164,9 @@ func (s *Source) requests() (connectors.Batch, bool) {
 func (s *Source) outcome(id, kind string, err error) {
 	o := Outcome{ID: id, Type: kind, At: time.Now().UnixMilli()}
 	if err != nil {
-		o.Error = err.Error()
+		if o.Error = err.Error(); len(o.Error) > mostError {
+			o.Error = strings.ToValidUTF8(o.Error[:mostError], "") + "…"
+		}
 		s.cfg.Log.Warn("a request was not carried out", "id", id, "type", kind, "reason", err)
 	} else {
 		s.cfg.Log.Info("a request was carried out", "id", id, "type", kind)
@@ -234,9 +239,19 @@ func (s *Source) execute(id string, data *signal.Execute) error {
 			s.outcome(id, r.Type, fmt.Errorf("no captured table matches %q; connectctl tables list shows them", p))
 		}
 	}
-	if len(r.Tables) > 0 {
-		s.state.Requests = append(s.state.Requests, r)
+	if len(r.Tables) == 0 {
+		return nil
 	}
+	return s.keep(r)
+}
+
+// keep queues a request. It is stored in one record until it is done, which must not become one that Kafka refuses: that would end the stream.
+func (s *Source) keep(r request) error {
+	all, _ := json.Marshal(append(s.state.Requests[:len(s.state.Requests):len(s.state.Requests)], r)) // texts and numbers
+	if len(all) > mostStored {
+		return fmt.Errorf("the requests that wait would have %d bytes, and at most %d are kept; name fewer tables at once, shorten the condition, or wait until others are done", len(all), mostStored)
+	}
+	s.state.Requests = append(s.state.Requests, r)
 	return nil
 }
 

@@ -170,6 +170,37 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
+// TestStoredRequestsAreBounded: what waits is kept in one record, so that more than fits is refused, as is the text of errors.
+func TestStoredRequestsAreBounded(t *testing.T) {
+	d := still(10, "a", "b")
+	ch := newChannel()
+	filter := strings.Repeat("x", 16<<10)
+	ch.send("p", signal.TypePause, "")
+	for i := range 60 {
+		ch.send("w"+strconv.Itoa(i), signal.TypeExecute, `{"data-collections":["public.a"],"additional-conditions":[{"data-collection":".*","filter":"`+filter+`"}]}`)
+		ch.send("n"+strconv.Itoa(i), signal.TypeExecute, `{"data-collections":["public.nowhere`+filter+`"]}`)
+	}
+	ch.send("t", signal.TypeTables, `{"add":["public.`+strings.Repeat("b", 300<<10)+`"]}`)
+	p := newTopic(t, d)
+	p.put(offsets.Entry{Partition: offsets.StreamPartition(server), Offset: boundary(0)})
+	p.put(offsets.Entry{Partition: offsets.GenerationPartition(server), Offset: offsets.Generation{Number: 1}.Object()})
+	cfg := small()
+	cfg.Channels = []signal.Channel{ch}
+	s, _ := p.life(cfg, newFake(d), 0, func(s *Source) bool { return len(s.state.Executed) == len(ch.list) && !s.dirty })
+	p.commit()
+	text, _ := p.entries[Partition(server).String()].Offset.Text(fieldState)
+	if len(text) > 600<<10 {
+		t.Errorf("the entry has %d bytes", len(text))
+	}
+	results, queued := s.Status().Results, len(s.Status().Queued)
+	if last := results[len(results)-1]; last.ID != "t" || !strings.Contains(last.Error, "the requests that wait would have") {
+		t.Errorf("result %+v", last)
+	}
+	if queued < 10 || queued > 16 {
+		t.Errorf("%d requests wait", queued)
+	}
+}
+
 // TestChangeTables: a refusal is kept; a table that joins is read, one that leaves while it is read stops.
 func TestChangeTables(t *testing.T) {
 	d := still(30, "a", "b")

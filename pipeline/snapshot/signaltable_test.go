@@ -1,10 +1,12 @@
 package snapshot
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
+	"github.com/tidemark-cdc/tidemark/integration/docs"
 	"github.com/tidemark-cdc/tidemark/offsets"
 	"github.com/tidemark-cdc/tidemark/pipeline/signal"
 )
@@ -69,4 +71,17 @@ func TestRowIsASignal(t *testing.T) {
 			t.Errorf("stored: %+v %v", stored, err)
 		}
 	}
+}
+
+// The documented entry of requests is as it is stored.
+func TestDocumentedRequests(t *testing.T) {
+	s := New(Config{Server: "shop"}, newFake(still(1, "a")))
+	defer func() { _ = s.Close(t.Context()) }()
+	s.state = state{
+		Requests: []request{{ID: "4711", Type: signal.TypeExecute, Tables: []wanted{{"public.orders", "region = 'EU'"}}}},
+		Executed: []string{"4710", "4711"}, Cursors: map[string]string{signal.ChannelKafka: "17"},
+		Outcomes: []Outcome{{ID: "4710", Type: signal.TypePause, At: 1796000000000}}, Paused: true,
+	}
+	e := s.entry()
+	docs.Section(t, "docs/formats.md", "requests entry", fmt.Sprintf("```json\n%s\n%s\n```\n", offsets.AppendKey(nil, "shop", e.Partition), e.Offset))
 }

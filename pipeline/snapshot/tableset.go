@@ -15,7 +15,9 @@ func (s *Source) tableSet(id string, data *signal.Tables) error {
 		return errors.New("this connector cannot change its tables while it runs")
 	}
 	r := request{ID: id, Type: signal.TypeTables, Add: data.Add, Remove: data.Remove}
-	s.state.Requests = append(s.state.Requests, r)
+	if err := s.keep(r); err != nil {
+		return err
+	}
 	s.change(r)
 	return nil
 }
