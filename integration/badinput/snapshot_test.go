@@ -97,7 +97,7 @@ func snapshotMissing(t *testing.T, pg *env.Postgres) {
 	p := s.run()
 	p.line(0, "state=RUNNING")
 	w, c := s.files()
-	_, sentence := s.ctl(1, "snapshot", "start", w, c, "--table", "public.nothing")
+	_, sentence := s.ctl(2, "snapshot", "start", w, c, "--table", "public.nothing")
 	s.wants(sentence, "public.nothing", "no captured table")
 	s.streams(1)
 	s.snapshotStart("--table", "public.t")
