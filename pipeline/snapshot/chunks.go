@@ -68,6 +68,8 @@ func (s *Source) advance(t *table) (connectors.Batch, bool) {
 			t.results = t.results[1:]
 		case !r.chunk.Place.Reached(&s.last):
 			return connectors.Batch{}, false
+		case s.flight.full():
+			return connectors.Batch{}, false
 		default:
 			t.results = t.results[1:]
 			if b, ok := s.decide(t, r); ok {
@@ -192,7 +194,9 @@ func (s *Source) publish(t *table, r *result, again []string, n int) connectors.
 	s.wake()
 	s.mu.Unlock()
 	s.runs(j)
+	s.last.Boundary = slices.Clone(s.last.Boundary) // memory of its own: see flight
 	b := s.boundary()
+	s.flight.leaves(&b, n)
 	b.Tx.CommitTime = r.chunk.ReadTime
 	first := s.rowsAt(t, b.Tx.Pos, n)
 	b.Changes = s.changes[:n]

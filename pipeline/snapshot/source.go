@@ -111,6 +111,7 @@ type Source struct {
 	ended    bool
 
 	shared
+	flight   flight
 	summary  summary
 	limiter  limiter
 	cancel   context.CancelFunc
@@ -254,6 +255,7 @@ func (s *Source) stream(b *connectors.Batch) {
 		}
 	}
 	s.last = connectors.Batch{Tx: b.Tx, Last: true, Boundary: b.Boundary}
+	s.flight.leaves(b, 0)
 	progress := append([]connectors.TableProgress(nil), b.Progress...)
 	progress = s.membership(b, progress)
 	progress = s.moved(progress)
@@ -310,6 +312,9 @@ func (s *Source) finished() bool {
 
 // Ack passes the acknowledgement on.
 func (s *Source) Ack(ctx context.Context, published offsets.Object) error {
+	if s.flight.lands(published) {
+		s.notify()
+	}
 	return s.inner.Ack(ctx, published)
 }
 
