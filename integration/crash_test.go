@@ -46,7 +46,7 @@ func (w *writer) transaction() string {
 	for i := range n {
 		w.change(&b)
 		if i%7 == 6 && w.rnd.IntN(3) == 0 {
-			fmt.Fprintf(&b, "SAVEPOINT s; UPDATE a SET n = -1 WHERE id / 1000000 = %d; ROLLBACK TO s;", w.id)
+			fmt.Fprintf(&b, "SAVEPOINT s; UPDATE a SET n = -1 WHERE id BETWEEN %d AND %d; ROLLBACK TO s;", w.id*1_000_000, w.id*1_000_000+20)
 		}
 	}
 	b.WriteString("COMMIT")

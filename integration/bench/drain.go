@@ -1,17 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/tidemark-cdc/tidemark/integration/env"
@@ -19,179 +16,219 @@ import (
 
 const drainTimeout = 5 * time.Minute
 
+// drain is a bench whose rows are there before they are read.
+type drain struct {
+	*bench
+	shape
+
+	before   string // LSN within the last transaction, after its rows
+	end      string // LSN after the last commit
+	walBytes int64
+}
+
 // drained is one drain of all the rows.
 type drained struct {
-	rate                       float64 // rows a second
-	running                    time.Duration
-	program, walsender, broker usage
+	rate    float64 // rows a second
+	running time.Duration
+	sides
 	written
 }
 
-// child is a program that drains a slot, with what is measured of it.
-type child struct {
-	cmd     *exec.Cmd
-	began   time.Time
-	said    bytes.Buffer
-	ended   chan error
-	program func() usage
-	sender  func() usage
-	broker  func() usage
+// drainBench measures a shape.
+func drainBench(ctx context.Context, o options, s shape) (err error) {
+	d, err := loaded(ctx, o, s, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	fmt.Println("                           " + sidesHead + "| Kafka's")
+	fmt.Println("                    rows/s " + sidesHead2 + "| batches transactions | ratio  RUNNING after")
+	var limits, streams []drained
+	for i := range d.warm + d.pairs {
+		limit, err := d.recvlogical(ctx)
+		if err != nil {
+			return fmt.Errorf("pg_recvlogical: %w", err)
+		}
+		stream, err := d.run(ctx)
+		if err != nil {
+			return fmt.Errorf("connectctl run: %w", err)
+		}
+		note := ""
+		if i < d.warm {
+			note = "  (warming, not counted)"
+		} else {
+			limits, streams = append(limits, limit), append(streams, stream)
+		}
+		fmt.Printf("pg_recvlogical  %s%s\n", limit.line(0), note)
+		fmt.Printf("connectctl run  %s%s\n", stream.line(stream.rate/limit.rate), note)
+	}
+	return d.report(limits, streams)
 }
 
-// start runs a command and begins to measure.
-func (b *bench) start(ctx context.Context, slot string, cmd *exec.Cmd) (*child, error) {
-	c := &child{cmd: cmd, ended: make(chan error, 1)}
-	if cmd.Stderr == nil {
-		cmd.Stderr = &c.said
+// loaded starts the servers and commits a shape's rows.
+func loaded(ctx context.Context, o options, s shape, memory int64) (d *drain, err error) {
+	s.rows, s.pairs = or(o.rows, s.rows), or(o.pairs, s.pairs)
+	if o.warm >= 0 {
+		s.warm = o.warm
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	c.began = time.Now()
-	if err := cmd.Start(); err != nil {
+	if s.perTx == 0 {
+		s.perTx = s.rows
+	}
+	if s.rows%s.perTx != 0 || s.rows < s.tables {
+		return nil, fmt.Errorf("%d rows are not a multiple of the %d of a transaction, from %d", s.rows, s.perTx, max(s.perTx, s.tables))
+	}
+	// The table, its WAL and, until the broker has deleted them, the topics of every run.
+	b, err := setUp(ctx, o, int64(s.rows)*int64(s.bytes)*int64(2+s.warm+s.pairs), memory)
+	if err != nil {
 		return nil, err
 	}
-	go func() { c.ended <- cmd.Wait() }()
-	c.program = follow(ctx, func() int { return cmd.Process.Pid }, false)
-	c.broker = follow(ctx, func() int { return b.broker }, true)
-	c.sender = follow(ctx, func() int { return b.walsender(ctx, slot) }, false)
-	return c, nil
+	d = &drain{bench: b, shape: s}
+	began := time.Now()
+	if err := d.load(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("load: %w", err), b.close())
+	}
+	fmt.Printf("%d rows loaded in %.1f s, %d MiB of WAL; both sides connect over %s\n\n", d.rows, time.Since(began).Seconds(), d.walBytes>>20, o.transport)
+	return d, nil
 }
 
-func (c *child) measured(rows int, took time.Duration) drained {
-	return drained{rate: float64(rows) / took.Seconds(), program: c.program(), walsender: c.sender(), broker: c.broker()}
+// load makes the tables and the slot, then the rows.
+func (d *drain) load(ctx context.Context) error {
+	for _, name := range d.tableNames() {
+		if _, err := d.sql.Exec(ctx, fmt.Sprintf(d.create, name)); err != nil {
+			return err
+		}
+	}
+	each := fmt.Sprintf(d.insert, fmt.Sprintf("n::bigint * %d + 1", d.perTx), fmt.Sprintf("(n::bigint + 1) * %d", d.perTx))
+	last := fmt.Sprintf(d.insert, fmt.Sprintf("%d::bigint", d.rows-d.perTx+1), fmt.Sprintf("%d::bigint", d.rows))
+	err := d.exec(ctx, "make the rows",
+		"CREATE PUBLICATION "+publication+" FOR ALL TABLES",
+		"SELECT pg_create_logical_replication_slot('"+template+"', 'pgoutput')",
+		fmt.Sprintf("DO $$ BEGIN FOR n IN 0..%d LOOP ", d.rows/d.perTx-2)+each+"; COMMIT; END LOOP; END $$",
+		"BEGIN", "DO $$ BEGIN "+last+"; END $$")
+	if err != nil {
+		return err
+	}
+	if err := d.sql.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text").Scan(&d.before); err != nil {
+		return err
+	}
+	if err := d.exec(ctx, "commit the last transaction", "COMMIT"); err != nil {
+		return err
+	}
+	const end = "SELECT pg_current_wal_insert_lsn()::text, (pg_current_wal_insert_lsn() - confirmed_flush_lsn)::bigint FROM pg_replication_slots WHERE slot_name = $1"
+	if err := d.sql.QueryRow(ctx, end, template).Scan(&d.end, &d.walBytes); err != nil {
+		return err
+	}
+	// What was written is on disk before anything is measured.
+	return d.exec(ctx, "write it out", "CHECKPOINT")
 }
 
 // recvlogical drains the rows with pg_recvlogical.
-func (b *bench) recvlogical(ctx context.Context) (d drained, err error) {
+func (d *drain) recvlogical(ctx context.Context) (r drained, err error) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
 	tool, err := env.PgRecvlogical()
 	if err != nil {
-		return d, err
+		return r, err
 	}
-	slot, drop, err := b.newSlot(ctx)
+	slot, drop, err := d.newSlot(ctx, template)
 	if err != nil {
-		return d, err
+		return r, err
 	}
 	defer func() { err = errors.Join(err, drop()) }()
-	cmd := exec.Command(tool, "--host="+b.pg.SocketDir(), "--port="+strconv.Itoa(b.pg.Port()), "--username="+env.Superuser, "--dbname="+database,
-		"--slot="+slot, "--start", "--no-loop", "--file=/dev/null", "--endpos="+b.end, "-o", "proto_version=1", "-o", "publication_names="+publication)
+	cmd := exec.Command(tool, "--host="+d.host(), "--port="+strconv.Itoa(d.pg.Port()), "--username="+env.Superuser, "--dbname="+database,
+		"--slot="+slot, "--start", "--no-loop", "--file=/dev/null", "--endpos="+d.end, "-o", "proto_version=1", "-o", "publication_names="+publication)
 	cmd.Env = append(os.Environ(), "PGPASSWORD="+env.SuperuserPassword)
-	c, err := b.start(ctx, slot, cmd)
+	c, err := start(cmd)
 	if err != nil {
-		return d, err
+		return r, err
 	}
-	select {
-	case err = <-c.ended:
-	case <-ctx.Done():
-		_ = cmd.Process.Kill()
-		<-c.ended
-		err = ctx.Err()
-	}
-	d = c.measured(b.rows, time.Since(c.began))
-	if err != nil {
-		return d, fmt.Errorf("%w: %s", err, strings.TrimSpace(c.said.String()))
-	}
-	return d, nil
+	m := d.meter(ctx, cmd.Process.Pid, slot, false)
+	err = c.wait(ctx)
+	r = drained{rate: d.rateSince(c.began), sides: m.read()}
+	return r, err
 }
 
-// connector drains the rows with connectctl, into topics of their own, and checks them.
-func (b *bench) connector(ctx context.Context) (d drained, err error) {
+func (d *drain) rateSince(began time.Time) float64 {
+	return float64(d.rows) / time.Since(began).Seconds()
+}
+
+// run drains the rows with connectctl, into topics of their own, and checks them.
+func (d *drain) run(ctx context.Context) (r drained, err error) {
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
 	defer cancel()
-	slot, drop, err := b.newSlot(ctx)
+	slot, drop, err := d.newSlot(ctx, template)
 	if err != nil {
-		return d, err
+		return r, err
 	}
 	defer func() { err = errors.Join(err, drop()) }()
-	worker, connector, err := b.configure(slot)
+	offsets, err := d.watchOffsets(ctx, slot)
 	if err != nil {
-		return d, err
-	}
-	args := []string{"run", "--log-format", "json", worker, connector}
-	if b.profile != "" {
-		args = append(args, "--cpuprofile", filepath.Join(b.profile, slot+".pprof"))
-	}
-	offsets, err := b.watchOffsets(ctx, slot)
-	if err != nil {
-		return d, err
+		return r, err
 	}
 	defer offsets.Close()
-	cmd := exec.Command(b.connectctl, args...)
-	log := &logTail{}
-	cmd.Stderr = log
-	c, err := b.start(ctx, slot, cmd)
+	c, err := d.connector(slot, nil)
 	if err != nil {
-		return d, err
+		return r, err
 	}
-	done := make(chan error, 1)
-	go func() { done <- offsets.until(ctx, b.before) }()
-	select {
-	case err = <-done:
-		d = c.measured(b.rows, time.Since(c.began))
-	case err = <-c.ended:
-		c.ended <- err
-		c.measured(b.rows, 1)
-		cancel()
-		<-done
-		err = fmt.Errorf("ended early: %w", errors.Join(err, errors.New(log.text())))
+	m := d.meter(ctx, c.cmd.Process.Pid, slot, false)
+	err = c.during(ctx, func(ctx context.Context) error { return offsets.until(ctx, d.before) })
+	r = drained{rate: d.rateSince(c.began), sides: m.read()}
+	if at := c.said.ranAt(); !at.IsZero() {
+		r.running = at.Sub(c.began)
 	}
-	if n := log.running.Load(); n != 0 {
-		d.running = time.Unix(0, n).Sub(c.began)
-	}
-	_ = cmd.Process.Signal(syscall.SIGTERM)
-	ended := <-c.ended
-	var exit *exec.ExitError
-	if err == nil && (!errors.As(ended, &exit) || exit.ExitCode() != 128+int(syscall.SIGTERM)) {
-		err = fmt.Errorf("ended with %w, not with exit code 143: %s", ended, log.text())
+	if ended := c.terminate(); err == nil {
+		err = ended
 	}
 	if err == nil {
-		d.written, err = b.checkTopic(ctx, slot+".public.orders")
+		r.written, err = d.checkTopics(ctx, slot)
 	}
-	return d, err
+	if err == nil && !d.keep {
+		err = d.deleteTopics(ctx, d.topics(slot))
+	}
+	return r, err
 }
 
-// logTail keeps the end of the log and when it first said RUNNING.
-type logTail struct {
-	running atomic.Int64 // Unix time in nanoseconds
-	last    bytes.Buffer
+// topics are those of a connector.
+func (d *drain) topics(slot string) (names []string) {
+	for _, t := range d.tableNames() {
+		names = append(names, slot+".public."+t)
+	}
+	return names
 }
 
-func (l *logTail) Write(p []byte) (int, error) {
-	if l.running.Load() == 0 && bytes.Contains(p, []byte(`"RUNNING"`)) {
-		l.running.Store(time.Now().UnixNano())
+// line is a run's row of the table; ratio is 0 where there is none.
+func (r drained) line(ratio float64) string {
+	line := fmt.Sprintf("%10.0f ", r.rate) + r.cells() + "|"
+	if ratio == 0 {
+		return line + "                      |"
 	}
-	if l.last.Len() > 64<<10 {
-		l.last.Reset()
-	}
-	return l.last.Write(p)
+	return line + fmt.Sprintf(" %7d %12d | %5.2f  %.2f s", r.batches, r.transactions, ratio, r.running.Seconds())
 }
 
-// text is read after the process has ended.
-func (l *logTail) text() string { return strings.TrimSpace(l.last.String()) }
-
-// configure writes the files of one run. Everything is at its default but what must be said.
-func (b *bench) configure(slot string) (worker, connector string, err error) {
-	worker, connector = filepath.Join(b.dir, slot+"-worker.properties"), filepath.Join(b.dir, slot+".properties")
-	files := map[string]string{
-		worker: fmt.Sprintf("bootstrap.servers=%s\nschema.registry.url=%s\noffset.storage.topic=%s\n", b.kafka.Bootstrap(), b.registry.URL(), offsetsTopic),
-		connector: fmt.Sprintf(`name=%[1]s
-connector.class=postgres
-topic.prefix=%[1]s
-slot.name=%[1]s
-database.hostname=%s
-database.port=%d
-database.user=%s
-database.password=%s
-database.dbname=%s
-publication.name=%s
-publication.autocreate.mode=disabled
-snapshot.mode=no_data
-`, slot, b.pg.SocketDir(), b.pg.Port(), env.Superuser, env.SuperuserPassword, database, publication),
+// report prints the medians and the line for machines.
+func (d *drain) report(limits, streams []drained) error {
+	var ratios []float64
+	for i := range limits {
+		ratios = append(ratios, streams[i].rate/limits[i].rate)
 	}
-	for file, text := range files {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			return "", "", err
-		}
-	}
-	return worker, connector, nil
+	slices.Sort(ratios)
+	ratio := ratios[len(ratios)/2]
+	rate := median(streams, func(r drained) float64 { return r.rate })
+	limit := median(limits, func(r drained) float64 { return r.rate })
+	cpu := median(streams, func(r drained) float64 { return r.program.cpu })
+	mib := peak(streams, func(r drained) sides { return r.sides })
+	fmt.Printf("\nmedian: %.0f rows/s, pg_recvlogical %.0f, ratio %.2f; CPU %.2f s, pg_recvlogical %.2f s; peak memory %d MiB\n",
+		rate, limit, ratio, cpu, median(limits, func(r drained) float64 { return r.program.cpu }), mib)
+	return closing(struct {
+		Bench     string  `json:"bench"`
+		Transport string  `json:"transport"`
+		Rows      int     `json:"rows"`
+		Rate      float64 `json:"rows_per_second"`
+		Limit     float64 `json:"limit_rows_per_second"`
+		Ratio     float64 `json:"ratio"`
+		MiBRate   float64 `json:"wal_mib_per_second"`
+		CPU       float64 `json:"cpu_seconds"`
+		PeakMiB   int64   `json:"rss_mib"`
+	}{d.name, d.transport, d.rows, math.Round(rate), math.Round(limit), round2(ratio),
+		math.Round(rate * float64(d.walBytes) / float64(d.rows) / (1 << 20)), round2(cpu), mib})
 }

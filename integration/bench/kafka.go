@@ -78,10 +78,15 @@ func (w *written) OnFetchBatchRead(_ kgo.BrokerMetadata, _ string, _ int32, m kg
 	w.batches++
 }
 
-// checkTopic reads the topic and wants every row once, in order.
-func (b *bench) checkTopic(ctx context.Context, topic string) (w written, err error) {
-	cl, err := kgo.NewClient(kgo.SeedBrokers(b.kafka.Bootstrap()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
-		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.WithHooks(&w), kgo.MaxConcurrentFetches(1))
+// checkTopics reads a connector's topics and wants every row once, those of each table in order.
+func (d *drain) checkTopics(ctx context.Context, slot string) (w written, err error) {
+	topics := d.topics(slot)
+	next := map[string]int64{} // id of the next row
+	for i, t := range topics {
+		next[t] = d.firstID(i)
+	}
+	cl, err := kgo.NewClient(kgo.SeedBrokers(d.kafka.Bootstrap()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.ConsumeTopics(topics...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.WithHooks(&w), kgo.MaxConcurrentFetches(1))
 	if err != nil {
 		return w, err
 	}
@@ -89,42 +94,73 @@ func (b *bench) checkTopic(ctx context.Context, topic string) (w written, err er
 		cl.Close()
 		w.batches -= w.transactions
 	}()
-	ends, err := kadm.NewClient(cl).ListCommittedOffsets(ctx, topic)
+	left, err := lengths(ctx, cl, topics)
 	if err != nil {
 		return w, err
 	}
-	if n := len(ends[topic]); n != 1 {
-		return w, fmt.Errorf("topic %s has %d partitions, not 1", topic, n)
-	}
 	seen := 0
-	for at, end := int64(0), ends[topic][0].Offset; at < end; {
+	for len(left) > 0 {
 		fetches := cl.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
-			return w, fmt.Errorf("read %s after %d records: %w", topic, seen, err)
+			return w, fmt.Errorf("read the topics of %s after %d records: %w", slot, seen, err)
 		}
 		for it := fetches.RecordIter(); !it.Done(); {
 			r := it.Next()
-			at = r.Offset + 1
+			if r.Offset+1 >= left[r.Topic] {
+				delete(left, r.Topic)
+			}
 			if r.Attrs.IsControl() {
 				w.transactions++
 				continue
 			}
 			seen++
-			// The key is a schema id of 5 bytes and the row's id as an Avro long.
-			if id := zigzag(r.Key[5:]); id != int64(seen) {
-				return w, fmt.Errorf("record %d of %s is of row %d", seen, topic, id)
+			if id := rowID(r); id != next[r.Topic] {
+				return w, fmt.Errorf("%s holds row %d where row %d belongs", r.Topic, id, next[r.Topic])
 			}
+			next[r.Topic] += int64(d.tables)
 		}
 	}
-	if seen != b.rows {
-		return w, fmt.Errorf("topic %s holds %d records, not %d", topic, seen, b.rows)
+	if seen != d.rows {
+		return w, fmt.Errorf("the topics of %s hold %d records, not %d", slot, seen, d.rows)
 	}
 	return w, nil
 }
 
-func zigzag(b []byte) int64 {
+// lengths are the ends of topics of one partition as a committed reader sees them; those that are empty are left out.
+func lengths(ctx context.Context, cl *kgo.Client, topics []string) (map[string]int64, error) {
+	ends, err := kadm.NewClient(cl).ListCommittedOffsets(ctx, topics...)
+	if err != nil {
+		return nil, err
+	}
+	if err := ends.Error(); err != nil {
+		return nil, err
+	}
+	all := map[string]int64{}
+	for _, t := range topics {
+		if n := len(ends[t]); n != 1 {
+			return nil, fmt.Errorf("topic %s has %d partitions, not 1", t, n)
+		}
+		if end := ends[t][0].Offset; end > 0 {
+			all[t] = end
+		}
+	}
+	return all, nil
+}
+
+func (b *bench) deleteTopics(ctx context.Context, topics []string) error {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(b.kafka.Bootstrap()))
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	_, err = kadm.NewClient(cl).DeleteTopics(ctx, topics...)
+	return err
+}
+
+// rowID is the id of a record's row: the key is a schema id of 5 bytes and the id as an Avro long.
+func rowID(r *kgo.Record) int64 {
 	var u uint64
-	for i, c := range b {
+	for i, c := range r.Key[5:] {
 		u |= uint64(c&0x7f) << (7 * i)
 	}
 	return int64(u>>1) ^ -int64(u&1)

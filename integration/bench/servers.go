@@ -15,10 +15,9 @@ import (
 )
 
 const (
-	database       = "bench"
-	publication    = "bench"
-	template       = "bench_template" // the slot all others are copies of
-	perTransaction = 1000
+	database    = "bench"
+	publication = "bench"
+	template    = "bench_template" // the slot all others are copies of
 )
 
 // bench is a running set of servers.
@@ -31,21 +30,21 @@ type bench struct {
 	broker   int // its pid
 	sql      *pgx.Conn
 	dir      string // for configuration files
-
-	before   string // LSN between the last transaction but one and the last
-	end      string // LSN after the last commit
-	walBytes int64
 	runs     int
 }
 
-// setUp starts the servers, all of them this process's own. The caller closes them.
-func setUp(ctx context.Context, o options) (b *bench, err error) {
+// setUp starts the servers, all of them this process's own, unless the room is missing for the bytes a bench writes and the
+// memory it needs besides them. The caller closes them.
+func setUp(ctx context.Context, o options, data, memory int64) (b *bench, err error) {
 	b = &bench{options: o}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())
 		}
 	}()
+	if err = checkRoom(data, memory); err != nil {
+		return b, err
+	}
 	if b.env, err = env.Start(ctx, env.Options{Alone: true}); err != nil {
 		return b, err
 	}
@@ -70,7 +69,7 @@ func setUp(ctx context.Context, o options) (b *bench, err error) {
 	if err = b.pg.Exec(ctx, "postgres", "CREATE DATABASE "+database); err != nil {
 		return b, err
 	}
-	b.sql, err = pgx.Connect(ctx, b.pg.SocketURL(database))
+	b.sql, err = b.connect(ctx)
 	return b, err
 }
 
@@ -88,69 +87,75 @@ func (b *bench) close() error {
 	return err
 }
 
-// load makes the slot, then the rows.
-func (b *bench) load(ctx context.Context) error {
-	const insert = `INSERT INTO orders SELECT i, rpad(md5(i::text), 30, 'x'), (i * 7919 %% 100000)::int,
-		'2026-03-01 00:00:00.123456+00'::timestamptz + i * interval '1 second 7 microseconds', (i %% 100000000)::numeric / 100
-		FROM generate_series(%s) i`
-	bulk := fmt.Sprintf("DO $$ BEGIN FOR n IN 0..%d LOOP "+insert+"; COMMIT; END LOOP; END $$",
-		b.rows/perTransaction-2, "(n * 1000 + 1)::bigint, (n * 1000 + 1000)::bigint")
-	last := fmt.Sprintf(insert, fmt.Sprintf("%d::bigint, %d::bigint", b.rows-perTransaction+1, b.rows))
-	for _, s := range []string{
-		"CREATE TABLE orders (id bigint PRIMARY KEY, customer text, quantity int, at timestamptz, price numeric(12,2))",
-		"CREATE PUBLICATION " + publication + " FOR TABLE orders",
-		"SELECT pg_create_logical_replication_slot('" + template + "', 'pgoutput')",
-		bulk,
-	} {
-		if _, err := b.sql.Exec(ctx, s); err != nil {
-			return fmt.Errorf("load: %w", err)
-		}
-	}
-	if err := b.sql.QueryRow(ctx, "SELECT pg_current_wal_insert_lsn()::text").Scan(&b.before); err != nil {
-		return fmt.Errorf("load: %w", err)
-	}
-	if _, err := b.sql.Exec(ctx, last); err != nil {
-		return fmt.Errorf("load: %w", err)
-	}
-	const end = "SELECT pg_current_wal_insert_lsn()::text, (pg_current_wal_insert_lsn() - confirmed_flush_lsn)::bigint FROM pg_replication_slots WHERE slot_name = $1"
-	if err := b.sql.QueryRow(ctx, end, template).Scan(&b.end, &b.walBytes); err != nil {
-		return fmt.Errorf("load: %w", err)
-	}
-	// What was written is on disk before anything is measured.
-	_, err := b.sql.Exec(ctx, "CHECKPOINT")
-	return err
+// connect opens a session over the unix socket, for what is not measured.
+func (b *bench) connect(ctx context.Context) (*pgx.Conn, error) {
+	return pgx.Connect(ctx, b.pg.SocketURL(database))
 }
 
-// newSlot copies the template; drop removes the copy.
-func (b *bench) newSlot(ctx context.Context) (name string, drop func() error, err error) {
+// exec runs statements, what says for whom.
+func (b *bench) exec(ctx context.Context, what string, statements ...string) error {
+	for _, s := range statements {
+		if _, err := b.sql.Exec(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+	}
+	return nil
+}
+
+// host is where both sides connect to, as -transport says.
+func (b *bench) host() string {
+	if b.transport == "tcp" {
+		return b.pg.Host()
+	}
+	return b.pg.SocketDir()
+}
+
+// newSlot names a slot, made by the program that is measured, or here as a copy of another; drop removes it.
+func (b *bench) newSlot(ctx context.Context, copyOf string) (name string, drop func() error, err error) {
 	b.runs++
 	name = "bench_" + strconv.Itoa(b.runs)
-	if _, err := b.sql.Exec(ctx, "SELECT pg_copy_logical_replication_slot($1, $2)", template, name); err != nil {
-		return "", nil, fmt.Errorf("copy the slot: %w", err)
-	}
-	return name, func() error {
-		ctx := context.WithoutCancel(ctx)
-		for {
-			var active bool
-			if err := b.sql.QueryRow(ctx, "SELECT active FROM pg_replication_slots WHERE slot_name = $1", name).Scan(&active); err != nil {
-				return err
-			}
-			if !active {
-				_, err := b.sql.Exec(ctx, "SELECT pg_drop_replication_slot($1)", name)
-				return err
-			}
-			pause(ctx)
+	if copyOf != "" {
+		if _, err := b.sql.Exec(ctx, "SELECT pg_copy_logical_replication_slot($1, $2)", copyOf, name); err != nil {
+			return "", nil, fmt.Errorf("copy the slot: %w", err)
 		}
-	}, nil
+	}
+	return name, func() error { return b.dropSlot(context.WithoutCancel(ctx), name) }, nil
 }
 
-// walsender waits for the process that serves a slot.
+// dropSlot drops a slot, if it is there, as soon as nobody uses it.
+func (b *bench) dropSlot(ctx context.Context, name string) error {
+	for {
+		var active bool
+		err := b.sql.QueryRow(ctx, "SELECT active FROM pg_replication_slots WHERE slot_name = $1", name).Scan(&active)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !active {
+			_, err := b.sql.Exec(ctx, "SELECT pg_drop_replication_slot($1)", name)
+			return err
+		}
+		pause(ctx)
+	}
+}
+
+// walsender waits for the process that serves a slot, in a session of its own.
 func (b *bench) walsender(ctx context.Context, slot string) int {
+	sql, err := b.connect(ctx)
+	if err != nil {
+		return 0
+	}
+	defer sql.Close(context.WithoutCancel(ctx))
 	for ctx.Err() == nil {
 		var pid int
-		err := b.sql.QueryRow(ctx, "SELECT coalesce(active_pid, 0) FROM pg_replication_slots WHERE slot_name = $1", slot).Scan(&pid)
-		if err != nil || pid > 0 {
+		err := sql.QueryRow(ctx, "SELECT coalesce(active_pid, 0) FROM pg_replication_slots WHERE slot_name = $1", slot).Scan(&pid)
+		if err == nil && pid > 0 {
 			return pid
+		}
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return 0
 		}
 		pause(ctx)
 	}
