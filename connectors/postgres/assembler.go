@@ -186,9 +186,9 @@ func (a *assembler) changeSet(ctx context.Context, m *setMessage) error {
 		a.captured.remove(t.QualifiedName())
 	}
 	for _, t := range r.joined {
-		a.captured.put(t)
 		// What was committed before here is not captured and may be visible only later, also with an id above the message's.
-		a.bounds.raise(t.QualifiedName(), a.highest+1)
+		a.bounds.raise(t.QualifiedName())
+		a.captured.put(t)
 	}
 	if a.set == nil {
 		a.set = r

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tidemark-cdc/tidemark/offsets"
 	"github.com/tidemark-cdc/tidemark/schema"
 )
 
@@ -73,19 +74,20 @@ func (c *captured) adopt(t *schema.Table) *schema.Table {
 // table, and not yet visible: its rows are in no change that is still to come, so a read counts only once it sees them all.
 type bounds struct {
 	mu      sync.Mutex
-	stored  uint64          // highest id decoded before the source was opened; 0: not known
-	known   map[string]bool // tables that the stream read before
-	next    uint64          // an id above all that were given out before the source was opened; 0: not read yet
-	settled uint64          // up to here every transaction of the database is visible
+	stored  uint64            // highest id decoded before the source was opened; 0: not known
+	known   map[string]bool   // tables that the stream read before, and rows of them under these bounds
+	fresh   map[string]uint64 // of the others: the highest id given out at a moment after the stream began to read them
+	settled uint64            // up to here every transaction of the database is visible
 }
 
 func newBounds(o *opening) *bounds {
-	b := &bounds{known: map[string]bool{}}
+	b := &bounds{known: map[string]bool{}, fresh: map[string]uint64{}}
 	if o.position != nil {
 		b.stored = o.decision.Position.HighestXID
 	}
-	for name := range o.states {
-		b.known[name] = true
+	for name, state := range o.states {
+		// A table may have joined just before the last run ended.
+		b.known[name] = b.stored > 0 && state.Snapshot.State != offsets.SnapshotPending
 	}
 	return b
 }
@@ -97,41 +99,40 @@ func (b *bounds) passed(id uint64) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.stored > 0 {
-		b.stored = max(b.stored, id)
-	}
+	b.stored = max(b.stored, id)
 }
 
-// given notes an id above all that were given out until now. What was read before the source was opened is below the first.
-func (b *bounds) given(next uint64) {
+// given notes the highest id given out until now, for a table that of finds no bound for.
+func (b *bounds) given(table string, highest uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.next == 0 {
-		b.next = next
-	}
+	b.fresh[table] = highest
 }
 
-// raise has reads of a table count only once they see every transaction below next: those that were open when the server began to
-// publish the table have changes that are not in the log.
-func (b *bounds) raise(table string, next uint64) {
+// raise has reads of a table count only once they see every transaction that began before now: those that changed it before
+// the server began to publish it have changes that are not in the log, and ids that were never decoded.
+func (b *bounds) raise(table string) {
 	if b == nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.known, table)
-	b.next = max(b.next, next)
+	delete(b.fresh, table)
 }
 
-// of returns the highest id that matters to a table, and whether all of them are visible.
-func (b *bounds) of(table string) (highest uint64, settled bool) {
+// of returns the highest id that matters to a table, and whether all up to it are visible. found is false where the id is not
+// known: it is then one that was given out by now.
+func (b *bounds) of(table string) (highest uint64, settled, found bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	highest = b.stored
-	if highest == 0 || !b.known[table] {
-		highest = max(highest, b.next-1)
+	highest, found = b.stored, true
+	if !b.known[table] {
+		var fresh uint64
+		fresh, found = b.fresh[table]
+		highest = max(highest, fresh)
 	}
-	return highest, highest <= b.settled
+	return highest, found && highest <= b.settled, found
 }
 
 // settle notes that every transaction of the database up to highest is visible.

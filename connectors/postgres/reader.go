@@ -55,16 +55,11 @@ func (s *Source) OpenReader(ctx context.Context) (connectors.Reader, error) {
 }
 
 func (r *reader) prepare(ctx context.Context) error {
-	texts, err := r.row(ctx, sessionSettings+"; SELECT pg_snapshot_xmax(pg_current_snapshot())::text, current_setting('wal_block_size')")
+	texts, err := r.row(ctx, sessionSettings+"; SELECT current_setting('wal_block_size')")
 	if err != nil {
 		return err
 	}
-	next, err := strconv.ParseUint(texts[0], 10, 64)
-	if err != nil {
-		return err
-	}
-	r.stream.bounds.given(next)
-	r.block, err = strconv.ParseUint(texts[1], 10, 64)
+	r.block, err = strconv.ParseUint(texts[0], 10, 64)
 	return err
 }
 
@@ -178,13 +173,19 @@ func (r *reader) fill(ctx context.Context, q connectors.ChunkQuery, now *schema.
 // unseen tells who is waited for before a read of the table counts, and up to which id. It is asked before the read begins: what is
 // not running any more then is seen by it. Transactions of other databases, which a snapshot's xmin counts too, have no part in this.
 func (r *reader) unseen(ctx context.Context, table string) (waits string, highest uint64, err error) {
-	highest, settled := r.stream.bounds.of(table)
+	highest, settled, found := r.stream.bounds.of(table)
 	if settled {
 		return "", highest, nil
 	}
 	running, err := catalog.ReadRunning(ctx, r.conn)
 	if err != nil {
 		return "", 0, err
+	}
+	if !found {
+		if highest, err = r.givenOut(ctx, running); err != nil {
+			return "", 0, err
+		}
+		r.stream.bounds.given(table, highest)
 	}
 	var who []string
 	for i := range running {
@@ -199,6 +200,24 @@ func (r *reader) unseen(ctx context.Context, table string) (waits string, highes
 		waits = "waiting for transactions that may be in the log before the stream's start and are not visible yet: " + strings.Join(who, ", ")
 	}
 	return waits, highest, nil
+}
+
+// givenOut is an id as high as any given out before running was read. A snapshot's xmax is above those of
+// transactions that are over, not above those that are running.
+func (r *reader) givenOut(ctx context.Context, running []catalog.Running) (uint64, error) {
+	texts, err := r.row(ctx, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text")
+	if err != nil {
+		return 0, err
+	}
+	next, err := strconv.ParseUint(texts[0], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read the server's next transaction id: %w", err)
+	}
+	highest := next - 1
+	for i := range running {
+		highest = max(highest, wideXid(next, running[i].XID))
+	}
+	return highest, nil
 }
 
 // leave ends the transaction and returns the place in the log where everything it has seen was streamed.

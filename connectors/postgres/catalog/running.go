@@ -10,7 +10,7 @@ import (
 // Running is a transaction of this database that has an id and is not visible yet.
 type Running struct {
 	XID     uint32
-	NextXID uint64 // 64-bit id the next transaction takes, about when it was read
+	NextXID uint64 // a 64-bit id near to it
 	GID     string // of a prepared transaction
 	by      blocker
 }

@@ -30,7 +30,7 @@ type Server struct {
 	UsedSlots        int
 	MaxSenders       int
 	UsedSenders      int    // our own connections included
-	NextXID          uint64 // 64-bit id the next transaction takes, as of the read
+	NextXID          uint64 // 64-bit id after the highest of a transaction that is over, as of the read
 	Database         string
 	DatabaseOID      uint32
 	User             string
