@@ -147,13 +147,15 @@ func TestChunksPageByEveryTypeOfKey(t *testing.T) {
 }
 
 // chunkRows reads a table in chunks of two rows.
-func (p *pgtest) chunkRows(r connectors.Reader, table string, each func(schema.Row)) {
+func (p *pgtest) chunkRows(r connectors.Reader, table string, each func(*schema.Table, schema.Row) error) {
 	p.Helper()
 	q := connectors.ChunkQuery{Table: table, Limit: 2}
 	for {
 		c := p.chunk(r, q)
 		for _, row := range c.Rows {
-			each(row)
+			if err := each(c.Table, row); err != nil {
+				p.Fatal(err)
+			}
 		}
 		if c.Done {
 			return
