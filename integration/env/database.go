@@ -24,7 +24,7 @@ func (p *Postgres) NewDatabase(t testing.TB) *Database {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
 		// A private server that the test stopped takes its databases along.
 		if err := d.drop(ctx); err != nil && !p.private {
