@@ -35,6 +35,10 @@ func bounded(s *harness.Stream) (out summary) {
 	}
 	s.T.Logf("%+v", out)
 	s.SlotFree()
+	// A commit is decided a moment before its markers make it visible.
+	if topics := append(s.Topics(), s.OffsetsTopic()); !harness.Eventually(soon, func() bool { return !s.OpenTransaction(topics...) }) {
+		s.T.Fatal("the last Kafka transaction of a bounded run is not visible")
+	}
 	return out
 }
 
