@@ -271,6 +271,8 @@ func (s *Stream) End() uint64 {
 func (s *Stream) CaughtUp(within time.Duration) {
 	s.T.Helper()
 	s.Published(s.End(), within)
+	// The markers of a commit reach the partitions one after the other.
+	Eventually(5*time.Second, func() bool { return !s.OpenTransaction(s.Topics()...) })
 }
 
 // Published waits until the committed offset reaches an LSN.
