@@ -179,6 +179,26 @@ func (s *stage) createTopic(topic string, configs map[string]string) {
 	}
 	_, err := adm.CreateTopic(context.Background(), 1, 1, set, topic)
 	s.must(err)
+	for k, v := range configs {
+		s.holds(adm, topic, k, v)
+	}
+}
+
+// holds waits until the broker says that a topic's setting is a value: it learns of it a little later.
+func (s *stage) holds(adm *kadm.Client, topic, name, value string) {
+	s.Helper()
+	s.until("the topic's setting holds", func() bool {
+		configs, err := adm.DescribeTopicConfigs(context.Background(), topic)
+		if err != nil || len(configs) == 0 {
+			return false
+		}
+		for _, c := range configs[0].Configs {
+			if c.Key == name && c.MaybeValue() == value {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 func (s *stage) setTopic(topic, name, value string) {
@@ -190,16 +210,7 @@ func (s *stage) setTopic(topic, name, value string) {
 	for _, one := range r {
 		s.must(one.Err)
 	}
-	s.until("the topic's setting holds", func() bool { // the broker learns of it a little later
-		configs, err := adm.DescribeTopicConfigs(context.Background(), topic)
-		s.must(err)
-		for _, c := range configs[0].Configs {
-			if c.Key == name && c.MaybeValue() == value {
-				return true
-			}
-		}
-		return false
-	})
+	s.holds(adm, topic, name, value)
 }
 
 func (s *stage) topic(table string) string { return s.name + ".public." + table }
