@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,7 +88,7 @@ func snapshotBench(ctx context.Context, o options) (err error) {
 		P99       float64 `json:"stream_p99_ms"`
 		CPU       float64 `json:"cpu_seconds"`
 		PeakMiB   int64   `json:"rss_mib"`
-	}{b.bench, b.rows, median(reads, rate), median(limits, rate), round2(median(ratios, func(r float64) float64 { return r })), chunks.rate,
+	}{b.bench, b.rows, math.Round(median(reads, rate)), math.Round(median(limits, rate)), round2(median(ratios, func(r float64) float64 { return r })), math.Round(chunks.rate),
 		millis(quantile(lags, 0.5)), millis(quantile(lags, 0.99)), median(reads, func(r snapshotRead) float64 { return r.program.cpu }),
 		max(peak(reads, func(r snapshotRead) sides { return r.sides }), chunks.program.peakMiB)})
 }
