@@ -222,7 +222,7 @@ func (c *tableChange) write(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, "SET LOCAL synchronous_commit = local"); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, "SELECT pg_logical_emit_message(true, $1, $2)", messagePrefix, content)
+		_, err := tx.Exec(ctx, "SELECT pg_logical_emit_message(true, $1, $2)", ourPrefix, content)
 		return err
 	})
 	var pg *pgconn.PgError

@@ -94,6 +94,11 @@ func prepareTypes(p *pgtest, all []sourcetest.TypeCase) (cases []sourcetest.Type
 func equality(p *pgtest, t *testing.T, cases []sourcetest.TypeCase) []sourcetest.Value {
 	s := p.open(Options{})
 	r := newReading(p)
+	return equalTo(p, t, s, cases, func(table string, each func(*schema.Table, schema.Row) error) { r.read(p, table, each) })
+}
+
+// equalTo compares what a source streams of the cases with what read gives of their tables.
+func equalTo(p *pgtest, t *testing.T, s *Source, cases []sourcetest.TypeCase, read func(table string, each func(*schema.Table, schema.Row) error)) []sourcetest.Value {
 	return sourcetest.Equal(t, sourcetest.Equality{
 		Source: func(*testing.T) connectors.Source { return s },
 		Insert: func(_ *testing.T, table string, c sourcetest.TypeCase) {
@@ -107,7 +112,7 @@ func equality(p *pgtest, t *testing.T, cases []sourcetest.TypeCase) []sourcetest
 		},
 		Update: func(_ *testing.T, table string) { p.sql("UPDATE " + table + " SET n = 1") },
 		Delete: func(_ *testing.T, table string) { p.sql("DELETE FROM " + table) },
-		Read:   func(_ *testing.T, table string, each func(*schema.Table, schema.Row) error) { r.read(p, table, each) },
+		Read:   func(_ *testing.T, table string, each func(*schema.Table, schema.Row) error) { read(table, each) },
 	}, cases)
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -170,7 +169,7 @@ func (w *exportWorker) enter(p *exportPart) (pages int64, err error) {
 	lock := exportRange{part: p, to: -1}.query() + " LIMIT 0" // LOCK TABLE would need a right to the whole table
 	oid := strconv.FormatUint(uint64(p.oid), 10)
 	results, err := w.conn.PgConn().Exec(context.Background(), "SAVEPOINT part; SET LOCAL lock_timeout = "+strconv.FormatInt(exportLock.Milliseconds(), 10)+"; "+lock+
-		"; SELECT to_regclass("+quoteLiteral(p.name)+")::oid = "+oid+" AND coalesce(pg_relation_filenode("+oid+"), 0) = "+strconv.FormatUint(uint64(p.file), 10)+
+		"; SELECT to_regclass("+literal(p.name)+")::oid = "+oid+" AND coalesce(pg_relation_filenode("+oid+"), 0) = "+strconv.FormatUint(uint64(p.file), 10)+
 		", pg_relation_size("+oid+") / current_setting('block_size')::int, (SELECT relam FROM pg_class WHERE oid = "+oid+") = 2").ReadAll()
 	if err != nil {
 		return 0, err
@@ -317,5 +316,3 @@ func exportError(t *exportTable, err error) error {
 	}
 	return fmt.Errorf("read table %s in the exported snapshot: %w", name, err)
 }
-
-func quoteLiteral(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

@@ -101,9 +101,6 @@ func readSet(server string, stored []offsets.Entry) (s tableSet, err error) {
 	return s, nil
 }
 
-// messagePrefix is that of the logical messages of ours.
-const messagePrefix = "tidemark"
-
 // setMessage is the content of the logical message that changes the set, compact JSON:
 //
 //	{"server":"shop","tables":{"version":2,"add":[{"name":"public.a","id":16400}],"remove":["public.b"]}}
@@ -135,7 +132,7 @@ func (m setMessage) content() string {
 
 // parseSetMessage reads a message of the set, of any stream: exactly what content writes.
 func parseSetMessage(prefix, content []byte) (m setMessage, ok bool) {
-	if string(prefix) != messagePrefix || len(content) == 0 || content[0] != '{' {
+	if string(prefix) != ourPrefix || len(content) == 0 || content[0] != '{' {
 		return m, false
 	}
 	if json.Unmarshal(content, &m) != nil || m.Tables == nil || m.Tables.Version < 1 {

@@ -24,7 +24,7 @@ import (
 // ours writes a transactional message under our prefix.
 func (s *script) ours(content string) {
 	b := binary.BigEndian.AppendUint64([]byte{'M', 1}, s.final)
-	b = append(b, messagePrefix+"\x00"...)
+	b = append(b, ourPrefix+"\x00"...)
 	s.wal(append(binary.BigEndian.AppendUint32(b, uint32(len(content))), content...))
 }
 
@@ -52,7 +52,7 @@ func TestSetMessageForm(t *testing.T) {
 	}
 	for _, content := range []string{"", "{}", `{"server":"shop"}`, `{"server":"shop","tables":{}}`, `{"server":"shop","tables":{"version":0}}`,
 		" " + want, want + " ", strings.Replace(want, `"version":2`, `"version":2,"more":1`, 1), `{"marker":"x"}`, want[:len(want)-1]} {
-		if _, ok := parseSetMessage([]byte(messagePrefix), []byte(content)); ok {
+		if _, ok := parseSetMessage([]byte(ourPrefix), []byte(content)); ok {
 			t.Errorf("%s was taken", content)
 		}
 	}
@@ -64,7 +64,7 @@ func TestSetMessageForm(t *testing.T) {
 		for i, name := range rapid.SliceOf(rapid.String()).Draw(t, "add") {
 			m.Tables.Add = append(m.Tables.Add, addTable{name, uint32(i)})
 		}
-		back, ok := parseSetMessage([]byte(messagePrefix), []byte(m.content()))
+		back, ok := parseSetMessage([]byte(ourPrefix), []byte(m.content()))
 		if !ok || back.content() != m.content() {
 			t.Fatalf("%s came back as %s", m.content(), back.content())
 		}

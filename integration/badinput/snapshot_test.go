@@ -37,6 +37,17 @@ func snapshotStage(t *testing.T, pg *env.Postgres, rows int) *stage {
 	return s
 }
 
+// snapshotUnderWay has read a part of public.t, slowly.
+func snapshotUnderWay(t *testing.T, pg *env.Postgres) (*stage, *process) {
+	s := snapshotStage(t, pg, 20_000)
+	s.connector["snapshot.max.rows.per.second"] = "1000"
+	p := s.run()
+	p.line(0, "state=RUNNING")
+	s.snapshotStart("--table", "public.t")
+	s.until("rows are read", func() bool { return s.snapshots()["public.t"].Rows > 0 })
+	return s, p
+}
+
 // snapshot is what `snapshot status --json` says of a table.
 type snapshot struct {
 	Table, State, Reason string
@@ -138,12 +149,7 @@ func snapshotUnreadable(t *testing.T, pg *env.Postgres) {
 }
 
 func snapshotDropped(t *testing.T, pg *env.Postgres) {
-	s := snapshotStage(t, pg, 20_000)
-	s.connector["snapshot.max.rows.per.second"] = "1000"
-	p := s.run()
-	p.line(0, "state=RUNNING")
-	s.snapshotStart("--table", "public.t")
-	s.until("rows are read", func() bool { return s.snapshots()["public.t"].Rows > 0 })
+	s, p := snapshotUnderWay(t, pg)
 	s.sql("DROP TABLE public.t")
 	s.wants(s.snapshotIs("public.t", "failed").Reason, "public.t")
 	s.streams(1)
@@ -151,12 +157,7 @@ func snapshotDropped(t *testing.T, pg *env.Postgres) {
 }
 
 func snapshotKeyChanged(t *testing.T, pg *env.Postgres) {
-	s := snapshotStage(t, pg, 20_000)
-	s.connector["snapshot.max.rows.per.second"] = "1000"
-	p := s.run()
-	p.line(0, "state=RUNNING")
-	s.snapshotStart("--table", "public.t")
-	s.until("rows are read", func() bool { return s.snapshots()["public.t"].Rows > 0 })
+	s, p := snapshotUnderWay(t, pg)
 	s.sql("ALTER TABLE public.t ADD COLUMN k int NOT NULL DEFAULT 1", "ALTER TABLE public.t DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id, k)")
 	s.wants(s.snapshotIs("public.t", "failed").Reason, "public.t", "key")
 	s.streams(1)
@@ -222,13 +223,8 @@ func snapshotTimeouts(t *testing.T, pg *env.Postgres) {
 }
 
 func snapshotStopped(t *testing.T, pg *env.Postgres) {
-	s := snapshotStage(t, pg, 20_000)
-	s.connector["snapshot.max.rows.per.second"] = "2000"
-	p := s.run()
-	p.line(0, "state=RUNNING")
+	s, p := snapshotUnderWay(t, pg)
 	w, c := s.files()
-	s.snapshotStart("--table", "public.t")
-	s.until("rows are read", func() bool { return s.snapshots()["public.t"].Rows > 0 })
 	s.ctl(0, "snapshot", "stop", w, c)
 	s.snapshotIs("public.t", "stopped")
 	s.streams(1)
