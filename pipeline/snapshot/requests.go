@@ -203,10 +203,9 @@ func (s *Source) signal(sig signal.Signal) (progress []connectors.TableProgress)
 			}
 		case signal.TypeStop:
 			progress, err = s.stop(sig.ID, r.Stop)
-		case signal.TypePause:
-			s.state.Paused = true
-		case signal.TypeResume:
-			s.state.Paused = false
+		case signal.TypePause, signal.TypeResume:
+			s.state.Paused = sig.Type == signal.TypePause
+			s.publishState() // before a table that is asked for next is handed to the readers
 		case signal.TypeTables:
 			if err = s.tableSet(sig.ID, r.Tables); err == nil {
 				return nil
