@@ -7,7 +7,7 @@ LINT_VERSION := v2.15.0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X main.version=$(VERSION)
 
-.PHONY: build deps test check unit integration fuzz lint vet bench chaos bench-unit clean
+.PHONY: build deps test check unit integration fuzz lint vet bench bench-peer chaos bench-unit clean
 
 build:
 	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN)/connectctl ./cmd/connectctl
@@ -43,6 +43,10 @@ fuzz:
 
 bench:
 	integration/bench.sh
+
+# Beside Debezium on Kafka Connect, over TCP.
+bench-peer:
+	BENCH=peer integration/bench.sh
 
 # make chaos ROUNDS=1000 KEEP=docs/proof.md   also SEED=, FOR=10m, LABS=2, FAULT="broker killed"
 chaos:

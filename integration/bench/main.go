@@ -46,9 +46,10 @@ var benches = map[string]func(context.Context, options) error{
 	"idle":     idleBench,
 	"startup":  startupBench,
 	"snapshot": snapshotBench,
+	peerName:   peerBench,
 }
 
-// order is that of `all`: what is heaviest for the machine late, the stream last.
+// order is that of `all`, which is everything of ours: what is heaviest for the machine late, the stream last.
 var order = []string{"idle", "startup", "latency", "wide", "large", "tables", "huge", "snapshot", "stream"}
 
 func init() {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-//go:embed *.sh broker/pom.xml clients
+//go:embed *.sh broker/pom.xml clients peer/*/pom.xml
 var scripts embed.FS
 
 // closeTimeout bounds how long the reaper may take to stop every server of a run.

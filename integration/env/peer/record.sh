@@ -5,7 +5,7 @@ set -euo pipefail
 HERE=$(cd "$(dirname "$0")" && pwd)
 ROOT=$(cd "$HERE/../../.." && pwd)
 export CONPORT=${CONPORT:-28083} CHEAP=${CHEAP:--Xms256m -Xmx1g} EOS=${EOS:-disabled} GROUP=dbz-golden-$(date +%s) KPORT=${KAFKA##*:}
-trap '"$HERE/run-connect.sh" stop' EXIT
-nice -n 10 "$HERE/run-connect.sh" start
+trap '"$HERE/../setup-connect.sh" stop' EXIT
+nice -n 10 "$HERE/../setup-connect.sh" start
 cd "$ROOT"
 go run ./integration/env/peer/record -pg "$PGURL" -kafka "$KAFKA" -registry "$REGISTRY" -connect "http://127.0.0.1:$CONPORT" -dir "$ROOT/pipeline/encode/debezium/testdata"

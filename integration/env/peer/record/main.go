@@ -2,7 +2,7 @@
 // the pgoutput messages of the same transactions, as golden data for pipeline/encode/debezium.
 //
 // It needs a superuser of a PostgreSQL server with wal_level=logical, a Kafka broker, Apicurio Registry and a Kafka
-// Connect worker (peer/run-connect.sh). It makes a database, slots, topics and connectors of its own and drops all but the topics.
+// Connect worker (setup-connect.sh). It makes a database, slots, topics and connectors of its own and drops all but the topics.
 //
 //	record -pg URL -kafka HOST:PORT -registry URL -connect URL -dir pipeline/encode/debezium/testdata
 package main
