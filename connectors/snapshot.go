@@ -75,6 +75,9 @@ type Chunk struct {
 	ReadTime int64 // of the database, microseconds since the Unix epoch
 	// Key writes a row's key as ChunkQuery.Again takes it; the row is one of the chunk's.
 	Key func(schema.Row) string
+	// Free, where it is not nil, gives the memory of the rows back to the reader, at most once and from any goroutine. It need not
+	// be called; after it nothing of Rows may be used.
+	Free func()
 }
 
 // Visibility says which transactions a read has seen.

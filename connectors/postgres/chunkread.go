@@ -23,12 +23,15 @@ type chunkRead struct {
 	paged int // rows read in order; those read again follow
 }
 
-func newChunkRead(p *tablePlan, pages paging, q connectors.ChunkQuery) *chunkRead {
+// newChunkRead takes the memory for the rows over.
+func newChunkRead(p *tablePlan, pages paging, q connectors.ChunkQuery, m rowMemory) *chunkRead {
 	again := p.keys
 	if len(again) == 0 {
 		again = pages
 	}
-	return &chunkRead{p: p, pages: pages, again: again, q: q, dec: newRowDecoder(p.plan, append(pages.names(), again.names()...))}
+	c := &chunkRead{p: p, pages: pages, again: again, q: q, dec: newRowDecoder(p.plan, append(pages.names(), again.names()...))}
+	c.dec.rowMemory = m
+	return c
 }
 
 func (c *chunkRead) name() string { return c.p.table.QualifiedName() }
@@ -159,4 +162,29 @@ func asStrings(texts [][]byte) []string {
 		out[i] = string(t)
 	}
 	return out
+}
+
+// takeMemory returns memory for the rows of a chunk.
+func (r *reader) takeMemory() rowMemory {
+	select {
+	case m := <-r.memory:
+		return m
+	default:
+		return rowMemory{}
+	}
+}
+
+// giveMemory takes back the rows of a chunk, once. It may be called from any goroutine.
+func (r *reader) giveMemory(c *chunkRead) {
+	m := c.dec.rowMemory
+	c.dec.rowMemory = rowMemory{}
+	if len(m.slab.blocks) > chunkBlocksKept {
+		return
+	}
+	m.reset()
+	m.arena.NonFinite = 0
+	select {
+	case r.memory <- m:
+	default:
+	}
 }

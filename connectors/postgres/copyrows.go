@@ -23,10 +23,23 @@ type rowDecoder struct {
 	read   []*column // those captured, in the order of the select list
 	extra  []string  // columns read besides, after them
 	keep   []int     // fields whose text is kept behind the row, see textOf
-	rows   []schema.Row
-	slab   slab
-	arena  values.Arena
 	fields [][]byte
+	rowMemory
+}
+
+// rowMemory is rows and what they refer to.
+type rowMemory struct {
+	rows  []schema.Row
+	slab  slab
+	arena values.Arena
+}
+
+// reset takes back the rows handed out.
+func (m *rowMemory) reset() {
+	clear(m.rows)
+	m.rows = m.rows[:0]
+	m.slab.reset()
+	m.arena.Reset()
 }
 
 // newRowDecoder reads the captured columns of a plan. keep are columns whose text is kept; they may be others than those.
@@ -61,14 +74,6 @@ func (d *rowDecoder) list() string {
 		names = append(names, pgx.Identifier{name}.Sanitize())
 	}
 	return strings.Join(names, ", ")
-}
-
-// reset takes back the rows handed out.
-func (d *rowDecoder) reset() {
-	clear(d.rows)
-	d.rows = d.rows[:0]
-	d.slab.reset()
-	d.arena.Reset()
 }
 
 // add decodes a row whose fields lie in the arena; nil is NULL.

@@ -36,7 +36,7 @@ func (b *exportBuffer) bind(plan *relation) {
 	}
 	if b.plan != plan {
 		next := newCopyRows(plan, nil)
-		next.slab, next.arena, next.rows = b.slab, b.arena, b.rows
+		next.rowMemory = b.rowMemory
 		b.copyRows = next
 	}
 }

@@ -27,9 +27,16 @@ type reader struct {
 	types  catalog.TypeSet
 	tables map[string]*tablePlan // by qualified name
 
-	silent bool   // the role may not write messages into the log
-	block  uint64 // wal_block_size
+	memory chan rowMemory // of chunks that were given back
+	silent bool           // the role may not write messages into the log
+	block  uint64         // wal_block_size
 }
+
+// What a reader keeps of chunks that were given back.
+const (
+	chunksKept      = 4
+	chunkBlocksKept = 64 // of slabs, for each
+)
 
 var _ connectors.Snapshotter = (*Source)(nil)
 
@@ -46,7 +53,8 @@ func (s *Source) OpenReader(ctx context.Context) (connectors.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{set: s.set, opts: s.opts, stream: st, conn: conn, types: catalog.TypeSet{}, tables: map[string]*tablePlan{}}
+	r := &reader{set: s.set, opts: s.opts, stream: st, conn: conn, types: catalog.TypeSet{}, tables: map[string]*tablePlan{},
+		memory: make(chan rowMemory, chunksKept)}
 	if err := r.prepare(ctx); err != nil {
 		_ = r.Close(ctx)
 		return nil, fmt.Errorf("set up a connection to read rows: %w", err)
@@ -161,11 +169,13 @@ func (r *reader) fill(ctx context.Context, q connectors.ChunkQuery, now *schema.
 	if err := r.checkCondition(ctx, p, q.Where); err != nil {
 		return err
 	}
-	read := newChunkRead(p, pages, q)
+	read := newChunkRead(p, pages, q, r.takeMemory())
 	if err := read.run(ctx, r.conn.PgConn()); err != nil {
 		return err
 	}
+	r.stream.status.readNull.Add(read.dec.arena.NonFinite)
 	c.Table, c.Rows, c.Key = p.plan.table, read.dec.rows, read.key
+	c.Free = func() { r.giveMemory(read) }
 	c.Next, c.Done, err = read.end()
 	return err
 }

@@ -51,7 +51,7 @@ func (p *pgtest) pages(r connectors.Reader, q connectors.ChunkQuery, each func(*
 		if each != nil {
 			each(c)
 		}
-		if c.Done {
+		if c.Free(); c.Done {
 			return out
 		}
 		q.After = c.Next
@@ -157,7 +157,7 @@ func (p *pgtest) chunkRows(r connectors.Reader, table string, each func(*schema.
 				p.Fatal(err)
 			}
 		}
-		if c.Done {
+		if c.Free(); c.Done {
 			return
 		}
 		q.After = c.Next

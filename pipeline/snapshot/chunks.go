@@ -66,6 +66,7 @@ func (s *Source) advance(t *table) (connectors.Batch, bool) {
 			}
 		case r.epoch != t.job.epoch: // written by this goroutine alone
 			t.results = t.results[1:]
+			r.free()
 		case !r.chunk.Place.Reached(&s.last):
 			return connectors.Batch{}, false
 		case s.flight.full():
@@ -145,11 +146,22 @@ func (s *Source) repeat(t *table, r *result, why string) {
 	}
 	s.restart(j, t.progress.After, s.toRead(j), r.query.Limit/2)
 	t.void()
+	r.free()
 }
 
 // void drops the chunks that were read ahead.
 func (t *table) void() {
-	t.results = slices.DeleteFunc(t.results, func(r *result) bool { return r.chunk != nil })
+	t.results = slices.DeleteFunc(t.results, func(r *result) bool {
+		r.free()
+		return r.chunk != nil
+	})
+}
+
+// free gives the memory of a chunk back that is not handed out.
+func (r *result) free() {
+	if r.chunk != nil && r.chunk.Free != nil {
+		r.chunk.Free()
+	}
 }
 
 // stand fills changes with the rows that stand, and returns the keys of those to be read again; a key of changed whose last change
@@ -199,7 +211,9 @@ func (s *Source) publish(t *table, r *result, again []string, n int) connectors.
 	s.flight.leaves(&b, n)
 	b.Tx.CommitTime = r.chunk.ReadTime
 	first := s.rowsAt(t, b.Tx.Pos, n)
-	b.Changes = s.changes[:n]
+	if b.Changes = s.changes[:n]; r.chunk.Free != nil {
+		s.chunkOut = r.chunk
+	}
 	for i := range b.Changes {
 		b.Changes[i].Seq = first + int64(i)
 	}

@@ -129,6 +129,10 @@ func (s *Source) reply(c *copying, err error) {
 
 // release gives memory back that the last batch had of a copy.
 func (s *Source) release() {
+	if c := s.chunkOut; c != nil {
+		s.chunkOut = nil
+		c.Free()
+	}
 	if c := s.answered; c != nil {
 		s.answered = nil
 		s.reply(c, nil)
