@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -27,14 +28,19 @@ func (p *pgtest) openReader(s *Source) connectors.Reader {
 
 func (p *pgtest) chunk(r connectors.Reader, q connectors.ChunkQuery) *connectors.Chunk {
 	p.Helper()
-	c, err := r.Chunk(p.ctx, q)
-	if err != nil {
-		p.Fatalf("%s after %q: %v", q.Table, q.After, err)
+	for deadline := time.Now().Add(time.Minute); ; {
+		c, err := r.Chunk(p.ctx, q)
+		if err != nil {
+			p.Fatalf("%s after %q: %v", q.Table, q.After, err)
+		}
+		ok, waits := c.Visible.Above()
+		if ok {
+			return c
+		}
+		if time.Now().After(deadline) { // autovacuum's transactions too are waited for
+			p.Fatalf("the chunk does not count: %s", waits)
+		}
 	}
-	if ok, waits := c.Visible.Above(); !ok {
-		p.Fatalf("the chunk does not count: %s", waits)
-	}
-	return c
 }
 
 // pages reads a table in chunks and returns the integers of column n.

@@ -108,7 +108,7 @@ type Source struct {
 	nonce    string          // of the marker that ends a bounded run; empty: none is waited for
 	answered *copying
 	chunkOut *connectors.Chunk // whose rows the last Next gave, to be freed
-	changing chan struct{} // closed when the last change of the table set begun is over
+	changing chan struct{}     // closed when the last change of the table set begun is over
 	ended    bool
 
 	shared
