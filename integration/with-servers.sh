@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What test.sh runs below envctl: the packages' own tests that need servers, then the end-to-end tests.
-#   with-servers.sh            all
+#   with-servers.sh            all, chaos last
 #   with-servers.sh packages   only the packages' own
 #   with-servers.sh e2e [ARG]  only ./integration/...; ARGs go to go test
 set -euo pipefail
@@ -22,6 +22,10 @@ if [ "$what" != e2e ]; then
 fi
 if [ "$what" != packages ]; then
   echo "== end to end"
-  $GO test -count=1 -timeout 25m -parallel "${TIDEMARK_PARALLEL:-4}" ./integration/... "$@" || failed=1
+  TIDEMARK_TEST_CHAOS='' $GO test -count=1 -timeout 25m -parallel "${TIDEMARK_PARALLEL:-4}" ./integration/... "$@" || failed=1
+fi
+if [ "$what" = all ]; then
+  echo "== chaos, 3 minutes"
+  TIDEMARK_TEST_CHAOS=1 $GO test -count=1 -v -timeout 12m -run '^TestChaos$' ./integration/chaos || failed=1
 fi
 exit "$failed"

@@ -2,56 +2,148 @@ package chaos
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// hanging says what Kafka knows of the stream's transaction and of the partitions that have an open one: for a violation's text.
+// transactionalID is the stream's.
+func (s *stream) transactionalID() string { return "group-" + s.Name + "-" + s.Name + "-0" }
+
+// hanging says what Kafka knows of the stream's transaction, how it came to that, and what the partitions hold that have an open
+// one: for a violation's text.
 func (l *lab) hanging() string {
-	ctx, cancel := context.WithTimeout(l.ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(l.ctx, 20*time.Second)
 	defer cancel()
-	id := "group-" + l.st.Name + "-" + l.st.Name + "-0"
+	id := l.st.transactionalID()
 	described, err := l.adm.DescribeTransactions(ctx, id)
 	t := described[id]
 	text := fmt.Sprintf("transaction of %s: state %s, producer %d epoch %d, began %d, timeout %d ms, partitions %v, %v %v",
 		id, t.State, t.ProducerID, t.ProducerEpoch, t.StartTimestamp, t.TimeoutMillis, t.Topics.Sorted(), t.Err, err)
+	open := l.openIn(ctx)
+	for i, p := range open {
+		text += fmt.Sprintf("\n  %s[%d] has an open transaction of producer %d epoch %d from offset %d, last write %d ms, coordinator epoch %d",
+			p.Topic, p.Partition, p.ProducerID, p.ProducerEpoch, p.CurrentTxnStartOffset, p.LastTimestamp, p.CoordinatorEpoch)
+		if i == 0 {
+			text += l.held(ctx, p)
+		}
+	}
+	if len(open) > 0 {
+		text += l.history(ctx, id)
+	}
+	return text + l.brokerSaid(8, "marker", "transaction metadata", "transactional")
+}
+
+// openIn are the partitions with an open transaction.
+func (l *lab) openIn(ctx context.Context) (open []kadm.DescribedProducer) {
 	_, topics, err := l.topics(ctx)
 	if err != nil {
-		return text
+		return nil
 	}
-	topics = append(topics, l.st.OffsetsTopic())
 	set := kadm.TopicsSet{}
-	for _, topic := range topics {
+	for _, topic := range append(topics, l.st.OffsetsTopic()) {
 		set.Add(topic, 0, 1, 2)
 	}
 	producers, err := l.adm.DescribeProducers(ctx, set)
 	if err != nil {
-		return text + "; " + err.Error()
+		return nil
 	}
 	for _, p := range producers.SortedProducers() {
 		if p.CurrentTxnStartOffset >= 0 {
-			text += fmt.Sprintf("; %s[%d] has an open transaction of producer %d epoch %d from offset %d, last write %d ms, coordinator epoch %d",
-				p.Topic, p.Partition, p.ProducerID, p.ProducerEpoch, p.CurrentTxnStartOffset, p.LastTimestamp, p.CoordinatorEpoch)
+			open = append(open, p)
 		}
 	}
-	return text + l.brokerSaid("marker", 5)
+	return open
 }
 
-// brokerSaid is the last lines of the broker's log since its start that contain a word.
-func (l *lab) brokerSaid(word string, most int) string {
-	b, err := os.ReadFile(l.kafka.Log())
+// held is what a partition holds from its open transaction on.
+func (l *lab) held(ctx context.Context, p kadm.DescribedProducer) (text string) {
+	l.raw(ctx, p.Topic, p.Partition, p.CurrentTxnStartOffset-2, func(r *kgo.Record) {
+		what := "record"
+		if r.Attrs.IsControl() && len(r.Key) == 4 {
+			what = []string{"ABORT", "COMMIT"}[min(1, int(binary.BigEndian.Uint16(r.Key[2:])))]
+		}
+		text += fmt.Sprintf("\n    offset %d at %s: %s of producer %d epoch %d", r.Offset, r.Timestamp.Format(clock), what, r.ProducerID, r.ProducerEpoch)
+	})
+	return text
+}
+
+const clock = "15:04:05.000"
+
+// history is the last states of a transactional id in the coordinator's log.
+func (l *lab) history(ctx context.Context, id string) string {
+	const topic = "__transaction_state"
+	var lines []string
+	listed, err := l.adm.ListTopicsWithInternal(ctx, topic)
 	if err != nil {
 		return ""
 	}
-	var lines []string
-	for line := range strings.Lines(string(b)) {
-		if strings.Contains(line, word) {
-			lines = append(lines, "\n  broker: "+strings.TrimSpace(line))
-		}
+	for partition := range listed[topic].Partitions {
+		l.raw(ctx, topic, partition, 0, func(r *kgo.Record) {
+			var key kmsg.TxnMetadataKey
+			var v kmsg.TxnMetadataValue
+			if key.ReadFrom(r.Key) != nil || key.TransactionalID != id || v.ReadFrom(r.Value) != nil {
+				return
+			}
+			partitions := 0
+			for _, t := range v.Topics {
+				partitions += len(t.Partitions)
+			}
+			lines = append(lines, fmt.Sprintf("\n  coordinator's log, offset %d leader epoch %d at %s: %s, producer %d epoch %d, %d partitions, began %d",
+				r.Offset, r.LeaderEpoch, r.Timestamp.Format(clock), v.State, v.ProducerID, v.ProducerEpoch, partitions, v.StartTimestamp))
+		})
 	}
-	return strings.Join(lines[max(0, len(lines)-most):], "")
+	return strings.Join(lines[max(0, len(lines)-40):], "")
+}
+
+// raw reads a partition from an offset to its end, whatever is committed.
+func (l *lab) raw(ctx context.Context, topic string, partition int32, from int64, each func(*kgo.Record)) {
+	ends, err := l.adm.ListEndOffsets(ctx, topic)
+	end, ok := ends.Lookup(topic, partition)
+	if err != nil || !ok || end.Offset == 0 {
+		return
+	}
+	cl, err := kgo.NewClient(kgo.SeedBrokers(l.kafka.Bootstrap()), kgo.KeepControlRecords(), kgo.FetchIsolationLevel(kgo.ReadUncommitted()),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {partition: kgo.NewOffset().At(max(0, from))}}))
+	if err != nil {
+		return
+	}
+	defer cl.Close()
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Second)
+	defer cancel()
+	for last := int64(-1); last < end.Offset-1 && ctx.Err() == nil; {
+		cl.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+			last = r.Offset
+			each(r)
+		})
+	}
+}
+
+// brokerSaid is the last lines of the broker's log, before its last start and since, that contain one of some words.
+func (l *lab) brokerSaid(most int, words ...string) string {
+	text := ""
+	for _, file := range []string{filepath.Join(l.kafka.Dir, "log.before"), l.kafka.Log()} {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		var lines []string
+		for line := range strings.Lines(string(b)) {
+			for _, word := range words {
+				if strings.Contains(line, word) {
+					lines = append(lines, fmt.Sprintf("\n  broker (%s): %.400s", filepath.Base(file), strings.TrimSpace(line)))
+					break
+				}
+			}
+		}
+		text += strings.Join(lines[max(0, len(lines)-most):], "")
+	}
+	return text
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,7 +23,7 @@ import (
 )
 
 // roundsPerStream is how long a stream lives: its topics and schemas grow, and a new one starts from nothing.
-const roundsPerStream = 40
+const roundsPerStream = 20
 
 // lab is servers of its own, with a proxy before each, and one stream at a time.
 type lab struct {
@@ -39,11 +41,12 @@ type lab struct {
 	adm    *kadm.Client
 	st     *stream
 	struck int // faults in turn
+
+	settled time.Duration // how long the stream took to get there after the last faults
 }
 
-// newLab starts the servers.
-func newLab(ctx context.Context, e *env.Env, o Options, r *Report) *lab {
-	l := &lab{ctx: ctx, o: o, report: r, sc: newScope(ctx, r.say)}
+// start starts the servers.
+func (l *lab) start(e *env.Env) {
 	l.pg = e.NewPostgres(l.sc, 18, env.PostgresOptions{Settings: map[string]string{"deadlock_timeout": "30ms"}})
 	l.kafka = e.NewKafka(l.sc, env.KafkaOptions{Settings: map[string]string{"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}})
 	l.registry = e.Registry(l.sc)
@@ -56,7 +59,6 @@ func newLab(ctx context.Context, e *env.Env, o Options, r *Report) *lab {
 	}
 	l.sc.Cleanup(cl.Close)
 	l.adm = kadm.NewClient(cl)
-	return l
 }
 
 func (l *lab) proxy(target string) *proxy.Proxy {
@@ -68,10 +70,10 @@ func (l *lab) proxy(target string) *proxy.Proxy {
 	return p
 }
 
-// close ends everything of the lab.
+// close ends everything of the lab, also where a part of it no longer does as it is told.
 func (l *lab) close() {
+	defer l.sc.end()
 	l.drop()
-	l.sc.end()
 }
 
 // stream is one connector, its worker, and what was seen of it so far.
@@ -89,39 +91,55 @@ type stream struct {
 	order       verify.Order
 	chain       verify.Chain
 	fingerprint verify.Fingerprint
+	replayed    replayed
+	snapshots   *snapshots
 	judged      uint64 // the truth's last commit
 }
 
-// stream returns the stream at hand, or makes one.
-func (l *lab) stream() *stream {
+// stream returns the stream at hand, or makes one, which may begin with rows that are there before it.
+func (l *lab) stream(seed uint64, of reads) *stream {
 	if l.st != nil && l.st.rounds < roundsPerStream {
 		return l.st
 	}
 	l.drop()
 	s := &stream{sc: newScope(l.ctx, l.report.say)}
 	l.st = s
-	s.Stream = harness.New(s.sc, harness.Options{
+	options := harness.Options{
 		Binary: l.o.Binary, PG: l.pg, Kafka: l.kafka, Registry: l.registry, Setup: setup, Publication: published, Within: 24 * time.Hour,
 		PGAddr: l.pgProxy.Addr(), KafkaAddr: l.kafka.ProxyBootstrap(), RegistryURL: l.registry.URLAt(l.registryProxy.Addr()),
 		Connector: map[string]string{
 			"provide.transaction.metadata": "true", "skipped.operations": "none", "transaction.timeout.ms": "20000",
 			"heartbeat.interval.ms": "300", "retry.backoff.max.ms": "300",
 		},
-	})
-	// The rows that were there before the stream are not in it.
+	}
+	maps.Copy(options.Connector, reading)
+	if of.first {
+		options.NoSlot, options.Setup = true, slices.Concat(setup, rowsBefore)
+		options.Connector["snapshot.mode"] = "initial"
+	}
+	s.Stream = harness.New(s.sc, options)
+	// The rows that were there before a stream that does not begin with them are not in it.
 	s.fingerprint.Decode = s.Decoder.Images(s.full)
+	s.replayed.Fingerprint = &s.fingerprint
 	s.chain.Decode = s.fingerprint.Decode
-	s.follower = check.NewFollower(l.kafka.Bootstrap())
+	s.follower, s.snapshots = check.NewFollower(l.kafka.Bootstrap()), newSnapshots(l.kafka.Bootstrap())
 	s.sc.Cleanup(s.follower.Close)
-	start := s.Confirmed()
+	s.sc.Cleanup(s.snapshots.f.Close)
+	l.report.stream(of.first)
+	var start uint64
+	if of.first {
+		start = l.begin(s, of.kills, seed)
+	} else {
+		start = s.Confirmed()
+		l.sql("UPDATE hot SET n = 0") // so that its rows are
+		s.w = s.Run()
+	}
 	s.boundary = check.NewBoundary([]string{l.kafka.Bootstrap()}, s.OffsetsTopic(), start)
 	s.sc.Cleanup(s.boundary.Close)
-	l.sql("UPDATE hot SET n = 0") // so that its rows are
-	s.w = s.Run()
 	var err error
 	s.sampler, err = check.StartSampler(l.ctx, check.Sampling{
 		Database: s.DB.URL(), Slot: s.Name, Seeds: []string{l.kafka.Bootstrap()}, Offsets: s.OffsetsTopic(),
-		TransactionalID: "group-" + s.Name + "-" + s.Name + "-0", Every: 40 * time.Millisecond, Start: start,
+		TransactionalID: s.transactionalID(), Every: 40 * time.Millisecond, Start: start,
 	})
 	if err != nil {
 		s.sc.Fatal(err)
@@ -141,12 +159,29 @@ func (l *lab) drop() {
 	if s == nil {
 		return
 	}
+	defer s.sc.end()
 	if s.w != nil {
 		s.w.Kill()
 	}
 	l.endSampling(s)
 	l.heal()
-	s.sc.end()
+	l.forget(s)
+}
+
+// forget removes a stream's topics, so that disk does not fill.
+func (l *lab) forget(s *stream) {
+	ctx, cancel := context.WithTimeout(l.ctx, 10*time.Second)
+	defer cancel()
+	listed, err := l.adm.ListTopics(ctx)
+	if err != nil {
+		return
+	}
+	names := slices.DeleteFunc(listed.Names(), func(topic string) bool {
+		return !strings.HasPrefix(topic, s.Name+".") && !strings.HasPrefix(topic, s.Name+"-")
+	})
+	if _, err := l.adm.DeleteTopics(ctx, names...); err != nil && l.ctx.Err() == nil {
+		l.report.say("remove a stream's topics: " + err.Error())
+	}
 }
 
 func (l *lab) endSampling(s *stream) {

@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -14,15 +11,21 @@ import (
 // Report is what a run did and found. Its methods may be called from any goroutine.
 type Report struct {
 	Seed         uint64
+	Labs         int
 	Begun        int // rounds
-	Rounds       int // of them that were made
+	Rounds       int // of them that were made and judged
 	Faults       map[string]int
 	Changes      int // judged
 	Transactions int
 	Load         int // transactions that the load's sessions saw committed
 	Samples      int // of the slot
+	Streams      int // that were begun
+	First        int // of them with their tables' rows
+	Read         int // tables, on demand
 	Violations   []string
+	Broken       []string // labs that were replaced, and why
 	Took         time.Duration
+	Interrupted  bool
 
 	mu    sync.Mutex
 	out   io.Writer
@@ -45,9 +48,7 @@ func (r *Report) say(text string) {
 
 func (r *Report) violation(text string) {
 	r.say("VIOLATION: " + text)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.Violations = append(r.Violations, text)
+	r.count(func() { r.Violations = append(r.Violations, text) })
 }
 
 func (r *Report) violations() int {
@@ -56,59 +57,51 @@ func (r *Report) violations() int {
 	return len(r.Violations)
 }
 
-func (r *Report) struck(fault string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.Faults[fault]++
+// replaced tells of a lab that broke.
+func (r *Report) replaced(why error) {
+	r.say("the lab broke and is replaced: " + why.Error())
+	r.count(func() { r.Broken = append(r.Broken, why.Error()) })
 }
 
-func (r *Report) sampled(n int) {
+func (r *Report) broken() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.Samples += n
+	return len(r.Broken)
+}
+
+func (r *Report) struck(fault string) { r.count(func() { r.Faults[fault]++ }) }
+func (r *Report) sampled(n int)       { r.count(func() { r.Samples += n }) }
+func (r *Report) begun()              { r.count(func() { r.Begun++ }) }
+func (r *Report) rounded(load int)    { r.count(func() { r.Rounds, r.Load = r.Rounds+1, r.Load+load }) }
+func (r *Report) read(n int)          { r.count(func() { r.Read += n }) }
+
+func (r *Report) stream(first bool) {
+	r.count(func() {
+		if r.Streams++; first {
+			r.First++
+		}
+	})
 }
 
 func (r *Report) compared(changes, transactions int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.Changes, r.Transactions = r.Changes+changes, r.Transactions+transactions
+	r.count(func() { r.Changes, r.Transactions = r.Changes+changes, r.Transactions+transactions })
 }
 
-func (r *Report) begun() {
+func (r *Report) count(f func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.Begun++
-}
-
-func (r *Report) rounded(load int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.Rounds, r.Load = r.Rounds+1, r.Load+load
+	f()
 }
 
 // JSON is the run's one line.
 func (r *Report) JSON() string {
-	s := sum{Rounds: r.Rounds, Changes: r.Changes, Violations: len(r.Violations)}
-	for _, n := range r.Faults {
-		s.Faults += n
-	}
-	b, _ := json.Marshal(s)
+	b, _ := json.Marshal(sum{Rounds: r.Rounds, Faults: r.faults(), Changes: r.Changes, Violations: len(r.Violations)})
 	return string(b)
 }
 
-// Markdown is the report; command is what made it.
-func (r *Report) Markdown(command string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# Proof\n\nMade by `%s`.\n\n", command)
-	fmt.Fprintf(&b, "| | |\n| --- | --- |\n| rounds | %d |\n| seeds | %d to %d |\n| time | %s |\n| changes judged | %d in %d transactions |\n| slot and offset sampled | %d times |\n| violations | %d |\n",
-		r.Rounds, r.Seed, r.Seed+uint64(max(r.Begun, 1))-1, r.Took.Round(time.Second), r.Changes, r.Transactions, r.Samples, len(r.Violations))
-	b.WriteString("\n| fault | struck |\n| --- | --- |\n")
-	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
-		fmt.Fprintf(&b, "| %s | %d |\n", name, r.Faults[name])
+func (r *Report) faults() (n int) {
+	for _, times := range r.Faults {
+		n += times
 	}
-	for _, v := range r.Violations {
-		fmt.Fprintf(&b, "\nViolation: %s\n", v)
-	}
-	fmt.Fprintf(&b, "\n```json\n%s\n```\n", r.JSON())
-	return b.String()
+	return n
 }

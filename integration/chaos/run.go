@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -88,7 +89,7 @@ func Run(ctx context.Context, e *env.Env, o Options) (*Report, error) {
 			return nil, err
 		}
 	}
-	r := &Report{Seed: o.Seed, Faults: map[string]int{}, out: o.Out, began: time.Now()}
+	r := &Report{Seed: o.Seed, Labs: max(o.Labs, 1), Faults: map[string]int{}, out: o.Out, began: time.Now()}
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	errs := make([]error, max(o.Labs, 1))
@@ -96,40 +97,79 @@ func Run(ctx context.Context, e *env.Env, o Options) (*Report, error) {
 		wg.Go(func() { errs[i] = rounds(ctx, e, o, r, &next) })
 	}
 	wg.Wait()
-	r.Took = time.Since(r.began)
+	r.Took, r.Interrupted = time.Since(r.began), ctx.Err() != nil
 	return r, errors.Join(errs...)
 }
 
-// rounds is one lab's work.
-func rounds(ctx context.Context, e *env.Env, o Options, r *Report, next *atomic.Int64) (err error) {
-	var l *lab
+// roundsPerLab is how long a lab's servers live: what they have written is removed with them.
+const roundsPerLab = 250
+
+// mostBroken is how many labs may break one after another without a round between them.
+const mostBroken = 3
+
+// rounds is the work of one lab after another, each with servers of its own. One that breaks is replaced.
+func rounds(ctx context.Context, e *env.Env, o Options, r *Report, next *atomic.Int64) error {
+	broke := 0
+	for ctx.Err() == nil {
+		made, over, err := labRounds(ctx, e, o, r, next)
+		switch {
+		case over || ctx.Err() != nil:
+			return nil
+		case err == nil || made > 0:
+			broke = 0
+		}
+		if err == nil {
+			continue
+		}
+		r.replaced(err)
+		if broke++; broke == mostBroken {
+			return fmt.Errorf("%d labs broke one after another: %w", broke, err)
+		}
+	}
+	return nil
+}
+
+// labRounds is one lab's work: made rounds, and whether no more are to be made.
+func labRounds(ctx context.Context, e *env.Env, o Options, r *Report, next *atomic.Int64) (made int, over bool, err error) {
+	l := &lab{ctx: ctx, o: o, report: r, sc: newScope(ctx, r.say)}
+	seed := uint64(0)
 	defer func() {
 		p := recover()
-		if l != nil {
-			l.close()
+		if p == nil {
+			return
 		}
-		if b, ok := p.(broken); ok && ctx.Err() == nil {
-			err = fmt.Errorf("the lab broke: %s", string(b))
-		} else if p != nil && !ok {
-			err = fmt.Errorf("the lab broke: %v\n%s", p, debug.Stack())
+		if text, ok := p.(broken); ok {
+			err = fmt.Errorf("seed %d: %s", seed, string(text))
+		} else {
+			err = fmt.Errorf("seed %d: %v\n%s", seed, p, debug.Stack())
 		}
 	}()
-	l = newLab(ctx, e, o, r)
-	for ctx.Err() == nil {
+	defer l.close()
+	l.start(e)
+	for ; ctx.Err() == nil && made < roundsPerLab; made++ {
 		i := int(next.Add(1)) - 1
-		if o.Rounds > 0 && i >= o.Rounds || o.For > 0 && time.Since(r.began) > o.For {
-			return nil
+		if o.Rounds > 0 && i >= o.Rounds+r.broken() || o.For > 0 && time.Since(r.began) > o.For {
+			return made, true, nil
 		}
-		seed := o.Seed + uint64(i)
+		seed = o.Seed + uint64(i)
 		before := r.violations()
 		r.begun()
 		l.round(seed)
 		if r.violations() > before && ctx.Err() == nil {
-			r.say(fmt.Sprintf("a round like this one: make chaos ROUNDS=1 SEED=%d", seed))
+			r.say("a round like this one: " + one(seed, o.Fault))
 			l.drop() // what is wrong now would be wrong in every round
 		}
 	}
-	return nil
+	return made, false, nil
+}
+
+// one is the command that makes a seed's round.
+func one(seed uint64, fault string) string {
+	text := fmt.Sprintf("make chaos ROUNDS=1 SEED=%d", seed)
+	if fault != "" && fault != Each {
+		text += fmt.Sprintf(" FAULT=%q", fault)
+	}
+	return text
 }
 
 // random is what a round draws from.
@@ -139,19 +179,27 @@ func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
 func (l *lab) round(seed uint64) {
 	rnd := random(seed)
 	began := time.Now()
-	s := l.stream()
+	reads := l.reads(seed)
+	s := l.stream(seed, reads)
 	s.rounds++
 	during, rest := l.plan(rnd)
 	w := startLoad(l.ctx, s.DB.URL(), rnd, &s.column)
 	defer w.end() // also where the lab breaks
+	l.ask(seed, reads.tables)
 	for _, f := range during {
 		l.awhile(rnd, 200)
 		l.strike(f, rnd)
 	}
 	w.end()
+	struck := time.Since(began)
 	if said := w.said.Load(); said != nil {
 		l.sc.Fatal("the load makes a mistake: " + *said)
 	}
+	defer func() {
+		if l.ctx.Err() == nil {
+			l.report.rounded(int(w.transactions.Load()))
+		}
+	}()
 	if err := l.settle(); err != nil && l.ctx.Err() == nil {
 		l.report.violation(err.Error())
 		return
@@ -169,12 +217,15 @@ func (l *lab) round(seed uint64) {
 	if l.ctx.Err() != nil {
 		return
 	}
-	l.report.rounded(int(w.transactions.Load()))
 	list := ""
 	for _, f := range append(during, rest...) {
 		list += "; " + f.name
 	}
-	l.report.say(fmt.Sprintf("seed %d: %.1f s, %d transactions committed, %d not%s", seed, time.Since(began).Seconds(), w.transactions.Load(), w.failed.Load(), list))
+	if len(reads.tables) > 0 {
+		list += "; read " + strings.Join(reads.tables, ", ")
+	}
+	l.report.say(fmt.Sprintf("seed %d: %.1f s (%.1f of faults, %.1f until all was published), %d transactions committed, %d not%s",
+		seed, time.Since(began).Seconds(), struck.Seconds(), l.settled.Seconds(), w.transactions.Load(), w.failed.Load(), list))
 }
 
 // plan chooses a round's faults: under load, and at rest after it.
@@ -211,8 +262,13 @@ func (l *lab) strike(f fault, rnd *rand.Rand) {
 
 // settle waits for the end of all that is under way and judges it.
 func (l *lab) settle() error {
+	began := time.Now()
 	if err := l.quiesce(); err != nil {
 		return err
 	}
+	if err := l.readAll(); err != nil {
+		return err
+	}
+	l.settled = time.Since(began)
 	return l.judge()
 }

@@ -78,6 +78,7 @@ start() {
   fi
   cd "$DIR"
   [ "$FSIZE" = 0 ] || ulimit -f $((FSIZE * 1024)) # of the broker below; this script writes nothing large any more
+  [ ! -f "$DIR/log" ] || mv -f "$DIR/log" "$DIR/log.before" # how the last one ended
   # shellcheck disable=SC2086
   setsid "${AS[@]}" "$java" $KHEAP $KJIT -XX:+UseG1GC -XX:MaxGCPauseMillis=20 "${opts[@]}" kafka.Kafka "$DIR/server.properties" >"$DIR/log" 2>&1 </dev/null &
   echo $! >"$DIR/pid"

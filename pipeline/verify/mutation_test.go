@@ -202,3 +202,34 @@ func TestValidatorsObjectToABrokenHistory(t *testing.T) {
 		})
 	}
 }
+
+// Rows without a key may be there more often than in the table where their snapshot was interrupted, never less often, and only there.
+func TestRowsReadAgain(t *testing.T) {
+	a, b := "a", "b"
+	judge := func(again bool, rows ...string) int {
+		h := &history{tables: map[string]Table{"k": {[]string{"v"}, [][]Text{{&a}, {&b}, {&b}}}}}
+		byRecord := map[*Record]Row{}
+		v := &Fingerprint{Decode: func(r *Record) (Row, error) { return byRecord[r], nil }, Tables: h.tables}
+		if again {
+			v.AtLeastOnce = func(topic string) bool { return topic == "k" }
+		}
+		for i, row := range rows {
+			r := h.add("k", 0, 10, SnapshotSeq+int64(i), 'r', "", "", "v="+row)
+			byRecord[r] = h.rows[i]
+			v.Record(r)
+		}
+		return len(v.End())
+	}
+	for _, c := range []struct {
+		again bool
+		rows  string
+		found int
+	}{
+		{false, "a b b", 0}, {false, "a a b b", 1}, {false, "a b", 1},
+		{true, "a b b", 0}, {true, "b a b a b", 0}, {true, "a a b", 1}, {true, "b b", 1},
+	} {
+		if got := judge(c.again, strings.Fields(c.rows)...); got != c.found {
+			t.Errorf("rows %s, read again %v: %d violations, want %d", c.rows, c.again, got, c.found)
+		}
+	}
+}

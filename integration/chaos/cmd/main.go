@@ -64,7 +64,7 @@ func run(ctx context.Context, o chaos.Options, keep string) (code int, err error
 		return 2, err
 	}
 	text := r.Markdown(command(o, keep))
-	if keep != "" && err == nil && ctx.Err() == nil {
+	if keep != "" && r.Rounds > 0 { // also where the run was interrupted: the page says so
 		if err := os.WriteFile(keep, []byte(text), 0o644); err != nil {
 			return 2, err
 		}
