@@ -46,11 +46,11 @@ func TestReaderRefusesInASentence(t *testing.T) {
 		role := p.raw[propUser]
 		p.sql("CREATE TABLE good(id int PRIMARY KEY, v text, u int NOT NULL, w int UNIQUE)", "INSERT INTO good SELECT g, 'x' || g, g, g FROM generate_series(1, 30) g",
 			"CREATE TABLE gone(id int PRIMARY KEY)", "CREATE TABLE hidden(id int PRIMARY KEY)", "CREATE TABLE mine(id int PRIMARY KEY)", "CREATE TABLE rekeyed(id int PRIMARY KEY, other int NOT NULL UNIQUE)",
-			"CREATE TABLE bare(v text)", "ALTER TABLE bare REPLICA IDENTITY FULL", "INSERT INTO bare VALUES ('a')")
+			"CREATE SEQUENCE ticks", "CREATE TABLE bare(v text)", "ALTER TABLE bare REPLICA IDENTITY FULL", "INSERT INTO bare VALUES ('a')")
 		s := p.open(Options{})
 		r := p.openReader(s)
 		p.exec(p.admin, "ALTER ROLE "+role+" NOSUPERUSER")
-		p.sql("GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role, "REVOKE SELECT ON hidden FROM "+role, "DROP TABLE gone",
+		p.sql("GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role, "GRANT USAGE ON ticks TO "+role, "REVOKE SELECT ON hidden FROM "+role, "DROP TABLE gone",
 			"ALTER TABLE mine ENABLE ROW LEVEL SECURITY", "ALTER TABLE rekeyed DROP CONSTRAINT rekeyed_pkey, ADD PRIMARY KEY (other)")
 		s2, err := s.OpenReader(p.ctx) // rights are those of the session's role now
 		if err != nil {
@@ -73,6 +73,7 @@ func TestReaderRefusesInASentence(t *testing.T) {
 		for where, want := range map[string]string{
 			"nosuch = 1": `"nosuch = 1" cannot be used: column "nosuch" does not exist`, "id =": "cannot be used: syntax error", "f(id)": "with their schema", "id = 'x'": "invalid input syntax",
 			"true) UNION SELECT (true": "cannot be used", "true) LIMIT (1": "cannot be used", "true THEN 1 END FROM good; SELECT CASE WHEN true": "cannot be used", "id": "cannot be used", "id / (id - 7) = 1": "fails on a row (SQLSTATE 22012)",
+			"id = $1": "it has a parameter", "nextval('public.ticks') > 0": "it writes to the database",
 			"true --": "", "v::int = 1": "fails on a row (SQLSTATE 22P02)",
 		} {
 			if want != "" {

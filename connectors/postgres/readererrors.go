@@ -14,6 +14,9 @@ import (
 // passing are the classes and codes of errors that are not the table's: the server or the connection is to blame, and it may pass.
 var passing = []string{"08", "25", "40", "53", "55", "57", "58", "72"}
 
+// readOnly is the code of a statement that would write in a transaction that reads, as all reading does.
+const readOnly = "25006"
+
 // readError says what an error of a read means. An error of the table itself is refused: it would come again.
 func (r *reader) readError(table, where string, err error) error {
 	if err == nil {
@@ -33,7 +36,7 @@ func (r *reader) readError(table, where string, err error) error {
 		return fmt.Errorf("read table %s: %w", table, err)
 	}
 	for _, class := range passing {
-		if strings.HasPrefix(pg.Code, class) {
+		if strings.HasPrefix(pg.Code, class) && (where == "" || pg.Code != readOnly) {
 			return connectors.WithClass(connectors.ClassWait, fmt.Errorf("read table %s: %s (SQLSTATE %s)", table, pg.Message, pg.Code))
 		}
 	}
@@ -49,6 +52,8 @@ func reason(pg *pgconn.PgError, where string) string {
 		return "row-level security hides rows of it from the role; ALTER ROLE … BYPASSRLS, or exempt the role from the policies by making it the owner"
 	case pg.Code == "42501":
 		return "the role may not read it: GRANT SELECT ON it, and USAGE ON its schema, TO the role (" + pg.Message + ")"
+	case pg.Code == readOnly:
+		return fmt.Sprintf("the condition %q cannot be used: it writes to the database (%s)", where, pg.Message)
 	case where != "" && strings.HasPrefix(pg.Code, "22"):
 		return fmt.Sprintf("the condition %q fails on a row (SQLSTATE %s)", where, pg.Code)
 	case strings.HasPrefix(pg.Code, "22"):

@@ -164,8 +164,12 @@ func (r *reader) checkCondition(ctx context.Context, p *tablePlan, where string)
 		"SELECT FROM " + p.from() + " WHERE (" + where + "\n)",
 		"SELECT CASE WHEN " + where + "\n THEN 1 END FROM " + p.from(),
 	} {
-		if _, err := r.conn.PgConn().Prepare(ctx, "", sql, nil); err != nil {
+		statement, err := r.conn.PgConn().Prepare(ctx, "", sql, nil)
+		if err != nil {
 			return r.conditionError(p.table.QualifiedName(), where, err)
+		}
+		if len(statement.ParamOIDs) > 0 {
+			return connectors.Refuse(fmt.Errorf("read table %s: the condition %q cannot be used: it has a parameter, such as $1, and there is no value for it", p.table.QualifiedName(), where))
 		}
 	}
 	p.conditions[where] = true
