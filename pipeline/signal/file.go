@@ -53,6 +53,8 @@ func (f *File) Run(ctx context.Context, cursor string, deliver func(Signal)) err
 			return fmt.Errorf("the signal file: %w", err)
 		case now.IsDir():
 			return fmt.Errorf("the signal file %s is a directory", f.path)
+		case !now.Mode().IsRegular(): // opening a pipe would wait for who writes it
+			return fmt.Errorf("the signal file %s is a pipe, a socket or a device; it must be a regular file", f.path)
 		case now.Size() > maxFile:
 			return fmt.Errorf("the signal file %s has %d bytes; at most %d are read: begin a new one", f.path, now.Size(), maxFile)
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -188,6 +189,24 @@ func TestPersistGoesOn(t *testing.T) {
 	if n := strings.Count(b.text.String(), "is a directory"); n != 1 {
 		t.Errorf("said %d times:\n%s", n, b.text.String())
 	}
+}
+
+// TestFileIsNoPipe: a pipe in place of the file is said, instead of waiting in vain for who writes it.
+func TestFileIsNoPipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "signals")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Skip(err)
+	}
+	b := &inbox{t: t}
+	p := Persist(NewFile(path, poll, b.log()), b.log()).(*persistent)
+	p.first, p.longest = time.Millisecond, 5*time.Second
+	b.run(p, "")
+	b.logged("must be a regular file")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	put(t, path, line("1")+"\n")
+	b.expect("1")
 }
 
 // TestFromRow: a row's columns are a signal of the channel of the table, or a sentence.
