@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -190,12 +191,28 @@ func (o *opening) createSlot(ctx context.Context) error {
 		return err
 	}
 	o.opts.Report(connectors.State{Name: "STARTING", Reason: fmt.Sprintf("taking hold of the snapshot of slot %s", o.set.slot)})
-	if o.export, err = o.pin(ctx, made); err != nil { // without offsets the slot is of no use; with the next one goes a snapshot
+	if o.export, err = o.pin(ctx, made); err == nil {
+		err = o.unaltered(ctx)
+	}
+	if err != nil { // without offsets the slot is of no use; with the next one goes a snapshot
 		if dropped := catalog.DropSlot(ctx, o.sql, o.set.slot); dropped != nil {
 			o.opts.Log.Warn("drop the slot again", "reason", dropped)
 		}
 	}
 	return err
+}
+
+// unaltered is an error where the tables were altered, or others came, since they were looked up: the slot waited for such a transaction,
+// and the snapshot has rows that what was looked up does not describe.
+func (o *opening) unaltered(ctx context.Context) error {
+	tables, published := o.captured, o.pub.Tables
+	if err := o.readTables(ctx); err != nil {
+		return err
+	}
+	if reflect.DeepEqual(tables, o.captured) && reflect.DeepEqual(published, o.pub.Tables) {
+		return nil
+	}
+	return connectors.WithClass(connectors.ClassWait, fmt.Errorf("tables or publication %s were altered while slot %s was created: it is created again, with a snapshot of them as they are", o.pub.Name, o.set.slot))
 }
 
 // pin opens the connections that hold the snapshot. With one of them it can be read.
