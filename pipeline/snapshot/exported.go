@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/offsets"
@@ -23,15 +24,18 @@ func (s *Source) fill(b *connectors.Batch, def *schema.Table, rows []schema.Row,
 	}
 }
 
-// nextExported returns the next batch of the exported snapshot; none where it is over.
+// nextExported returns the next batch of the exported snapshot; none where it is over, or has to wait and something may have changed.
 func (s *Source) nextExported(ctx context.Context) (connectors.Batch, bool, error) {
+	if s.state.Paused {
+		if s.bounded() { // the run ends without its rows
+			return connectors.Batch{}, false, s.endExported(ctx, errors.New("snapshots are paused"))
+		}
+		return connectors.Batch{}, false, s.wait(ctx, time.Minute)
+	}
 	for {
 		if len(s.rows.Rows) == 0 && !s.rows.Last {
 			if d := s.limiter.wait(); d > 0 {
-				if err := s.wait(ctx, d); err != nil {
-					return connectors.Batch{}, false, err
-				}
-				continue
+				return connectors.Batch{}, false, s.wait(ctx, d)
 			}
 			rows, err := s.exported.Next(ctx)
 			if err != nil {

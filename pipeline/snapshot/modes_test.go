@@ -164,6 +164,61 @@ func TestAlwaysReadsOnceARun(t *testing.T) {
 	}
 }
 
+// TestAlwaysBesideARequest: an interrupted snapshot that was asked for is no reason to leave the other tables out at a start.
+func TestAlwaysBesideARequest(t *testing.T) {
+	d := still(20, "a", "b")
+	p := newTopic(t, d)
+	ch := newChannel()
+	cfg := small()
+	cfg.Mode, cfg.Channels, cfg.Run = ModeAlways, []signal.Channel{ch}, "1"
+	p.life(cfg, newFake(d), 0, func(s *Source) bool { return p.done(s) })
+	p.commit()
+	ch.send("asked", signal.TypeExecute, `{"data-collections":["public.a"]}`)
+	p.life(cfg, newFake(d), 1, func(s *Source) bool { p.commit(); return p.progress("public.a").ID == "asked" })
+	cfg.Run = "2"
+	p.life(cfg, newFake(d), 2, func(s *Source) bool { return p.done(s) })
+	p.commit()
+	if n := p.reads(); n["public.a asked"] != 20 || n["public.b always-2"] != 20 {
+		t.Errorf("rows read: %v", n)
+	}
+}
+
+// TestExportedSnapshotObeys: it is paused, goes on and is stopped by signals, as one by chunks is.
+func TestExportedSnapshotObeys(t *testing.T) {
+	d := still(40, "a", "b")
+	p := newTopic(t, d)
+	ch := newChannel()
+	cfg := small()
+	cfg.Channels = []signal.Channel{ch}
+	f := newFake(d)
+	f.export = true
+	// The first rows are out before anything is asked for.
+	sent, paused := 0, 0
+	s, _ := p.life(cfg, f, 0, func(s *Source) bool {
+		p.commit()
+		switch n := len(p.records); {
+		case sent == 0 && n > 0:
+			sent = 1
+			ch.send("stop", signal.TypeStop, `{"data-collections":["public.b"]}`)
+			ch.send("pause", signal.TypePause, "")
+			for !s.received("pause") {
+				time.Sleep(time.Millisecond)
+			}
+		case sent == 1 && s.Status().Paused:
+			sent, paused = 2, n
+			time.AfterFunc(50*time.Millisecond, func() { ch.send("resume", signal.TypeResume, "") })
+		case sent == 2 && s.Status().Paused && n > paused:
+			t.Errorf("%d rows were handed out while it was paused", n-paused)
+			return true
+		}
+		return sent == 2 && !s.Status().Paused && p.progress("public.a").State == offsets.SnapshotDone && p.progress("public.b").State == offsets.SnapshotStopped
+	})
+	p.commit()
+	if n := p.reads(); sent != 2 || n["public.a initial"] != 40 || n["public.b initial"] == 40 || p.activated != 0 {
+		t.Errorf("rows read: %v, activated %d, status %+v", n, p.activated, s.Status())
+	}
+}
+
 // TestNoDataReadsNothing.
 func TestNoDataReadsNothing(t *testing.T) {
 	d := still(20, "a", "b")

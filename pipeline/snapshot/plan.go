@@ -72,9 +72,6 @@ func (s *Source) generation(stored []offsets.Entry, opened *connectors.Opened) (
 // choose makes the tables pending that are to be read, and hands those to the readers that the exported snapshot does not have.
 func (s *Source) choose(gen offsets.Generation, begins bool) {
 	if s.exported != nil {
-		s.mu.Lock()
-		s.opened = s.exported
-		s.mu.Unlock()
 		for _, e := range s.exported.Tables() {
 			t := s.tables[e.Table.QualifiedName()]
 			if t == nil || !s.cfg.Tables(t.name) {
@@ -85,9 +82,9 @@ func (s *Source) choose(gen offsets.Generation, begins bool) {
 			s.observe(t)
 		}
 	}
-	open := false
+	open := false // what an interrupted start has begun; what was asked for is no reason to leave tables out
 	for _, t := range s.order {
-		open = open || t.progress.Open()
+		open = open || t.progress.Open() && (t.progress.Kind == KindInitial || t.progress.Kind == KindAlways)
 	}
 	always := s.cfg.Mode == ModeAlways && (begins || !open)
 	for _, t := range s.order {

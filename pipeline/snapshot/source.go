@@ -140,6 +140,9 @@ func (s *Source) Open(ctx context.Context, stored []offsets.Entry) (connectors.O
 		return opened, err
 	}
 	s.exported, opened.Exported = opened.Exported, nil
+	s.mu.Lock()
+	s.opened = s.exported // for Close, whatever comes of this
+	s.mu.Unlock()
 	if err := s.plan(stored, &opened); err != nil {
 		return connectors.Opened{}, err
 	}
@@ -207,7 +210,10 @@ func (s *Source) own(ctx context.Context) (connectors.Batch, bool, error) {
 		s.first = false
 		return s.begin(), true, nil
 	}
-	if s.exported != nil {
+	for s.exported != nil {
+		if b, ok := s.requests(); ok { // to pause and to stop are for this kind too
+			return b, true, nil
+		}
 		b, ok, err := s.nextExported(ctx)
 		if ok || err != nil {
 			return b, ok, err
@@ -298,8 +304,8 @@ func (s *Source) finished() bool {
 	if s.ended {
 		return true
 	}
-	bounded := s.cfg.Mode == ModeInitialOnly || s.cfg.UntilCurrent && s.nonce == ""
-	if !bounded || s.dirty || s.exported != nil {
+	over := s.cfg.Mode == ModeInitialOnly || s.cfg.UntilCurrent && s.nonce == ""
+	if !over || s.dirty || s.exported != nil {
 		return false
 	}
 	for _, t := range s.order {
@@ -310,6 +316,9 @@ func (s *Source) finished() bool {
 	s.ended = len(s.state.Requests) == 0 || s.state.Paused
 	return s.ended
 }
+
+// bounded tells that the source comes to an end.
+func (s *Source) bounded() bool { return s.cfg.Mode == ModeInitialOnly || s.cfg.UntilCurrent }
 
 // Ack passes the acknowledgement on.
 func (s *Source) Ack(ctx context.Context, published offsets.Object) error {
