@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tidemark-cdc/tidemark/offsets"
 	"github.com/tidemark-cdc/tidemark/schema"
 )
 
@@ -86,8 +85,9 @@ func newBounds(o *opening) *bounds {
 		b.stored = o.decision.Position.HighestXID
 	}
 	for name, state := range o.states {
-		// A table may have joined just before the last run ended.
-		b.known[name] = b.stored > 0 && state.Snapshot.State != offsets.SnapshotPending
+		// No read of a table counted yet that has just joined, or whose part of the exported snapshot did not come to its end.
+		begun := !state.Snapshot.Open() || state.Snapshot.After != ""
+		b.known[name] = b.stored > 0 && begun
 	}
 	return b
 }
