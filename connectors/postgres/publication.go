@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,10 @@ import (
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/connectors/postgres/catalog"
 )
+
+// checkLock is how long the stream stands still for a table that is being altered: from 15 on the server locks the tables of a
+// publication to tell their columns.
+const checkLock = "500ms"
 
 // checkCatalogue looks for drift that the log does not show.
 func (s *stream) checkCatalogue(ctx context.Context) error {
@@ -24,9 +29,17 @@ func (s *stream) checkCatalogue(ctx context.Context) error {
 		if refs, err = catalog.ListTables(ctx, conn, s.plans.viaRoot); err != nil {
 			return err
 		}
+		if _, err = conn.Exec(ctx, "SET lock_timeout = '"+checkLock+"'"); err != nil {
+			return err
+		}
 		pub, err = catalog.ReadPublication(ctx, conn, s.set.publication.Name)
-		return err
+		_, reset := conn.Exec(ctx, "SET lock_timeout = 0")
+		return errors.Join(err, reset)
 	})
+	if sqlState(err) == "55P03" { // the next look may have more luck
+		s.opts.Log.Info("the look at the catalogue for drift is put off: somebody holds a lock on a table of the publication", "publication", s.set.publication.Name)
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("check the catalogue for drift: %w", err)
 	}

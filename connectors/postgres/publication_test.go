@@ -3,6 +3,7 @@ package postgres
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -100,5 +101,26 @@ func TestRowFilter(t *testing.T) {
 		if diff := cmp.Diff(want, p.lines); diff != "" {
 			p.Error(diff)
 		}
+	})
+}
+
+// A table that somebody alters for long is locked. The look at the catalogue is put off, and the stream goes on.
+func TestCheckOfTheCatalogueWaitsForNoLock(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		p.sql("CREATE TABLE a(id int PRIMARY KEY)", "CREATE TABLE b(id int PRIMARY KEY)")
+		s := p.open(Options{})
+		other := p.connect(p.url)
+		defer func() { _ = other.Close(p.ctx) }()
+		p.exec(other, "BEGIN", "LOCK TABLE a IN ACCESS EXCLUSIVE MODE")
+		st := s.current()
+		st.wake(&st.checkDue)
+		began := time.Now()
+		p.sql("INSERT INTO b VALUES (1)")
+		p.until(s, 1)
+		if took := time.Since(began); took > 10*time.Second {
+			p.Errorf("the stream stood still for %s", took)
+		}
+		p.exec(other, "ROLLBACK")
+		p.sql("ALTER TABLE a REPLICA IDENTITY FULL")
 	})
 }
