@@ -33,6 +33,7 @@ type writer struct {
 	conn *pgx.Conn
 	next int
 	live []int
+	made int // changes of the transaction made last
 }
 
 // transaction is one random transaction's SQL.
@@ -43,6 +44,7 @@ func (w *writer) transaction() string {
 	if w.rnd.IntN(40) == 0 {
 		n = 1500
 	}
+	w.made = n
 	for i := range n {
 		w.change(&b)
 		if i%7 == 6 && w.rnd.IntN(3) == 0 {
@@ -97,9 +99,15 @@ func load(t *testing.T, s *harness.Stream, rnd *rand.Rand, writers int, pause ti
 
 // loadFrom is load with writers of other numbers, and so of other keys, than those before.
 func loadFrom(t *testing.T, s *harness.Stream, rnd *rand.Rand, first, writers int, pause time.Duration) (stop func() int) {
+	end := countedLoad(t, s, rnd, first, writers, pause)
+	return func() int { n, _ := end(); return n }
+}
+
+// countedLoad is loadFrom that tells the changes that were committed, too.
+func countedLoad(t *testing.T, s *harness.Stream, rnd *rand.Rand, first, writers int, pause time.Duration) (stop func() (transactions, changes int)) {
 	ctx, cancel := context.WithCancel(s.Ctx)
 	var wg sync.WaitGroup
-	var done atomic.Int64
+	var done, made atomic.Int64
 	for i := range writers {
 		w := &writer{id: first + i, rnd: rand.New(rand.NewPCG(rnd.Uint64(), 0)), conn: s.Connect()}
 		wg.Go(func() {
@@ -111,6 +119,7 @@ func loadFrom(t *testing.T, s *harness.Stream, rnd *rand.Rand, first, writers in
 					return
 				}
 				done.Add(1)
+				made.Add(int64(w.made))
 				select {
 				case <-ctx.Done():
 				case <-time.After(time.Duration(w.rnd.Int64N(int64(pause)))):
@@ -118,7 +127,7 @@ func loadFrom(t *testing.T, s *harness.Stream, rnd *rand.Rand, first, writers in
 			}
 		})
 	}
-	return func() int { cancel(); wg.Wait(); return int(done.Load()) }
+	return func() (int, int) { cancel(); wg.Wait(); return int(done.Load()), int(made.Load()) }
 }
 
 // The worker is killed again and again, at named points and at random ones, under a random load; in the end every change is in the

@@ -67,8 +67,10 @@ func paced(s *harness.Stream, every time.Duration, statement func(i int) string)
 	return sync.OnceValue(func() int { close(quit); wg.Wait(); return n })
 }
 
-// A bounded run ends at the place of the log where it began, whatever goes on in tables that are not captured: a run that
-// goes for the end of the log never comes to it.
+// A bounded run ends at the place of the log where it began, whatever goes on in tables that are not captured.
+//
+// It goes red where the run ends at the first captured transaction at or after the log's end as of its begin: none comes. It stays
+// green where that end is compared with the stream's boundary, which keepalives move too. See docs/decisions/bounded-runs.md.
 func TestUntilCurrentBesideABusyTable(t *testing.T) {
 	full(t, func(t *testing.T, major int) {
 		for _, publication := range []string{"FOR TABLE a", "FOR ALL TABLES"} {
