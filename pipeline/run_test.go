@@ -271,6 +271,32 @@ func TestFencedWorkerStops(t *testing.T) {
 	})
 }
 
+// A worker is overtaken between its look at the offsets and its source's: the source, which has moved on, does not go with them. That is no
+// reason to advise a reset.
+func TestWorkerOvertakenWhileItStartsIsFenced(t *testing.T) {
+	for _, overtaken := range []bool{true, false} {
+		b := newBroker()
+		b.store.Apply(offsets.Entry{Partition: offsets.StreamPartition(server), Offset: sourcetest.Boundary(0)})
+		b.append(tx(1, "a"))
+		cfg := b.config(&encoder{}, nil)
+		inner := cfg.NewSource
+		cfg.NewSource = func() (connectors.Source, error) {
+			s, err := inner()
+			if err == nil {
+				err = s.Ack(t.Context(), sourcetest.Boundary(1)) // the other's
+			}
+			if overtaken {
+				b.store.Apply(offsets.Entry{Partition: offsets.StreamPartition(server), Offset: sourcetest.Boundary(1)})
+			}
+			return s, err
+		}
+		want := map[bool]connectors.Class{true: connectors.ClassFenced, false: connectors.ClassRefused}[overtaken]
+		if err := Run(t.Context(), cfg); connectors.ClassOf(err) != want {
+			t.Errorf("overtaken %t: %v (class %s), want class %s", overtaken, err, connectors.ClassOf(err), want)
+		}
+	}
+}
+
 // A wait has a reason, grows, and starts small again after progress.
 func TestWaitsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -39,7 +39,7 @@ func (r *runner) once(ctx context.Context) (err error) {
 	defer r.release(ctx, "source", source.Close)
 	opened, err := source.Open(ctx, stored)
 	if err != nil {
-		return fmt.Errorf("open the source: %w", err)
+		return r.overtaken(ctx, stored, fmt.Errorf("open the source: %w", err))
 	}
 	gen, begins, err := cfg.generation(ctx, stored, opened)
 	if err != nil {
@@ -59,6 +59,25 @@ func (r *runner) once(ctx context.Context) (err error) {
 	}
 	r.progress, r.group = c.progress, c.group.stats.Transactions
 	return err
+}
+
+// overtaken tells a source that does not go with the stored offsets from one that another worker has moved on since they were
+// read: it has taken over, and nothing is wrong.
+func (r *runner) overtaken(ctx context.Context, stored []offsets.Entry, err error) error {
+	if connectors.ClassOf(err) != connectors.ClassRefused {
+		return err
+	}
+	now, loadErr := r.cfg.Store.Load(ctx)
+	if loadErr != nil {
+		return err
+	}
+	stream := offsets.StreamPartition(r.cfg.Server)
+	before, _ := offsets.Find(stored, stream)
+	after, _ := offsets.Find(now, stream)
+	if before.Equal(after) {
+		return err
+	}
+	return connectors.WithClass(connectors.ClassFenced, fmt.Errorf("another worker has taken over connector %q while this one was starting: %w", r.cfg.Connector, err))
 }
 
 // tableNames names the tables for a log line, the first fifty of them.

@@ -99,9 +99,11 @@ type flight struct {
 	idle   *sync.Cond
 	bytes  int
 	chunks int
-	moved  time.Time // when Kafka last took a chunk
-	first  failure   // of a data record
-	entry  failure   // of an offset entry: told only where no data record failed
+	few    int           // offset entries
+	since  time.Time     // when Kafka last took something, or began to have something to take
+	still  time.Duration // longest time since the transaction began in which it took nothing of what it was given
+	first  failure       // of a data record
+	entry  failure       // of an offset entry: told only where no data record failed
 
 	entryDone func(*kgo.Record, error)
 }
@@ -110,6 +112,10 @@ func newFlight() *flight {
 	f := &flight{freed: make(chan struct{}, 1)}
 	f.idle = sync.NewCond(&f.mu)
 	f.entryDone = func(r *kgo.Record, err error) {
+		f.mu.Lock()
+		f.few--
+		f.moved()
+		f.mu.Unlock()
 		if err != nil {
 			f.fail(&f.entry, r, err)
 		}
@@ -123,15 +129,37 @@ func (f *flight) reserve(n, limit int) bool {
 	if f.chunks > 0 && f.bytes+n > limit {
 		return false
 	}
+	f.given()
 	f.bytes += n
 	f.chunks++
 	return true
 }
 
+// entries counts offset entries on their way.
+func (f *flight) entries(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.given()
+	f.few += n
+}
+
+// given notes when the waiting for Kafka begins; the lock is held.
+func (f *flight) given() {
+	if f.chunks+f.few == 0 {
+		f.since = time.Now()
+	}
+}
+
+// moved notes that Kafka has answered; the lock is held.
+func (f *flight) moved() {
+	now := time.Now()
+	f.still, f.since = max(f.still, now.Sub(f.since)), now
+}
+
 func (f *flight) free(n int) {
 	f.mu.Lock()
 	f.bytes -= n
-	f.moved = time.Now()
+	f.moved()
 	if f.chunks--; f.chunks == 0 {
 		f.idle.Broadcast()
 	}
@@ -139,11 +167,28 @@ func (f *flight) free(n int) {
 	f.wake()
 }
 
-// lastMoved returns when Kafka last took a chunk; zero before the first.
-func (f *flight) lastMoved() time.Time {
+// waited notes how long Kafka took for something else of the transaction.
+func (f *flight) waited(d time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.moved
+	f.still = max(f.still, d)
+}
+
+// stillFor returns the longest time since the transaction began in which Kafka took nothing.
+func (f *flight) stillFor() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.chunks+f.few > 0 {
+		return max(f.still, time.Since(f.since))
+	}
+	return f.still
+}
+
+// begin forgets what was before the transaction.
+func (f *flight) begin() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.still = 0
 }
 
 func (f *flight) wake() {

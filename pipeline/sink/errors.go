@@ -81,7 +81,11 @@ func (s *Sink) tooLarge(f failure) error {
 	return kafkastore.Sentence(f.err, "a record of %d bytes for topic %s is larger than the topic takes; raise the topic's max.message.bytes", f.size, f.topic)
 }
 
+// timedOut tells an outage, which passes, from a transaction too long for its timeout, which does not.
 func (s *Sink) timedOut(se *session) error {
+	if still := se.flight.stillFor(); still >= se.timeout/3 {
+		return fmt.Errorf("kafka has taken no record for %s%s; the transaction of %d records starts again", still.Round(time.Millisecond), se.connection.suffix(), se.records)
+	}
 	age := time.Since(se.began)
 	rate := float64(se.records) / max(age.Seconds(), 0.001)
 	return fmt.Errorf("%w: it was open for %s with %d records (%.0f a second); raise transaction.timeout.ms (%d) and the broker's transaction.max.timeout.ms%s",

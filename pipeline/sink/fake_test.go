@@ -340,6 +340,28 @@ func TestOutageIsNoTimeout(t *testing.T) {
 	}
 }
 
+// The same where nobody waits for the sink meanwhile, as while a large source transaction waits for memory: Kafka takes the records when
+// it has given the transaction up.
+func TestOutageUnseenIsNoTimeout(t *testing.T) {
+	c := fakeCluster(t)
+	cfg := c.config()
+	cfg.TransactionTimeout = time.Second
+	s := c.sink(cfg)
+	c.fake.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.fake.SleepControl(func() { <-time.After(1200 * time.Millisecond) })
+		return nil, nil, false
+	})
+	if err := s.Write(t.Context(), c.chunk("a")); err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool { return time.Since(s.session.began) > cfg.TransactionTimeout })
+	err := s.Write(t.Context(), c.chunk("b"))
+	wantError(t, err, connectors.ClassWait, "kafka has taken no record for", "starts again")
+	if errors.Is(err, ErrTimedOut) {
+		t.Errorf("%v passes for a transaction that is too long", err)
+	}
+}
+
 func TestFenceSaysThatKafkaIsAway(t *testing.T) {
 	c := fakeCluster(t)
 	addr := c.fake.ListenAddrs()[0]
@@ -382,8 +404,8 @@ func TestCloseWithoutKafka(t *testing.T) {
 
 // What the broker answers decides the class, together with the age of the transaction.
 func TestClasses(t *testing.T) {
-	young := &session{open: true, began: time.Now(), timeout: time.Minute, connection: &connection{}}
-	old := &session{open: true, began: time.Now().Add(-time.Hour), timeout: time.Minute, connection: &connection{}}
+	young := &session{open: true, began: time.Now(), timeout: time.Minute, connection: &connection{}, flight: newFlight()}
+	old := &session{open: true, began: time.Now().Add(-time.Hour), timeout: time.Minute, connection: &connection{}, flight: newFlight()}
 	for _, tc := range []struct {
 		mode     Mode
 		se       *session

@@ -118,6 +118,7 @@ func (s *Sink) begin(ctx context.Context, se *session) error {
 		return err
 	}
 	se.began = time.Now()
+	se.flight.begin()
 	if s.cfg.Mode == Transactional {
 		if err := se.cl.BeginTransaction(); err != nil {
 			se.spent = fmt.Errorf("begin a Kafka transaction: %w", s.explain(se, failure{err: err}))
@@ -132,7 +133,9 @@ func (s *Sink) begin(ctx context.Context, se *session) error {
 func (s *Sink) end(ctx context.Context, se *session) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
+	asked := time.Now()
 	err := se.cl.EndTransaction(ctx, kgo.TryCommit)
+	se.flight.waited(time.Since(asked))
 	if err == nil {
 		return nil
 	}
@@ -205,20 +208,13 @@ func (s *Sink) limit(ctx context.Context, se *session) (context.Context, context
 	return context.WithDeadline(ctx, se.began.Add(se.timeout))
 }
 
-// waitError tells an outage, which passes, from a transaction too long for its timeout, which does not.
+// waitError says why a wait for Kafka ended.
 func (s *Sink) waitError(ctx context.Context, se *session, err error) error {
 	if err == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("wait for Kafka: %w", ctx.Err())
-	}
-	since := se.began
-	if moved := se.flight.lastMoved(); moved.After(since) {
-		since = moved
-	}
-	if still := time.Since(since); still >= se.timeout/3 {
-		return fmt.Errorf("kafka has taken no record for %s%s; the transaction of %d records starts again", still.Round(time.Millisecond), se.connection.suffix(), se.records)
 	}
 	return s.timedOut(se)
 }
@@ -267,6 +263,7 @@ func (se *session) produceEntries(topic, connector string) {
 		}
 		se.entryBuf = append(se.entryBuf, kgo.Record{Topic: topic, Key: key, Value: e.Offset.Value(), Partition: Partition(key, se.partitions), Timestamp: now})
 	}
+	se.flight.entries(len(se.entryBuf))
 	for i := range se.entryBuf {
 		se.cl.Produce(context.Background(), &se.entryBuf[i], se.flight.entryDone)
 	}
