@@ -91,6 +91,13 @@ func (l *Log) at(i int) (*Tx, <-chan struct{}) {
 	return nil, l.changed
 }
 
+// willFail tells that the transaction's error is still to come.
+func (l *Log) willFail(i int, tx *Tx) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return tx.Err != nil && !l.failed[i]
+}
+
 func (l *Log) fails(i int, tx *Tx) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -90,7 +90,7 @@ func (s *Source) Next(ctx context.Context) (connectors.Batch, error) {
 		Tx:      connectors.Transaction{Pos: Pos(s.tx), ID: uint64(s.tx + 1), CommitTime: int64(s.tx+1) * 1_000_000},
 		Changes: s.copy(tx.Changes[s.change : s.change+n]),
 	}
-	atErr := tx.Err != nil && s.change+n == tx.ErrAfter
+	atErr := s.change+n == tx.ErrAfter && s.Log.willFail(s.tx, tx)
 	if n == remaining && !atErr && (n == 0 || !s.Early) {
 		b.Last, b.Boundary, b.Lazy = true, Boundary(s.tx+1), tx.Lazy && len(tx.Changes) == 0
 		s.tx, s.change = s.tx+1, 0
