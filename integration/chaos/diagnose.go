@@ -11,7 +11,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // transactionalID is the stream's.
@@ -38,7 +37,7 @@ func (l *lab) hanging() string {
 	if len(open) > 0 {
 		text += l.history(ctx, id)
 	}
-	return text + l.brokerSaid(8, "marker", "transaction metadata", "transactional")
+	return text + l.brokerSaid(4, id)
 }
 
 // openIn are the partitions with an open transaction.
@@ -78,29 +77,12 @@ func (l *lab) held(ctx context.Context, p kadm.DescribedProducer) (text string) 
 const clock = "15:04:05.000"
 
 // history is the last states of a transactional id in the coordinator's log.
-func (l *lab) history(ctx context.Context, id string) string {
-	const topic = "__transaction_state"
-	var lines []string
-	listed, err := l.adm.ListTopicsWithInternal(ctx, topic)
-	if err != nil {
-		return ""
+func (l *lab) history(ctx context.Context, id string) (text string) {
+	states := l.coordinatorLog(ctx, id)
+	for _, s := range states[max(0, len(states)-12):] {
+		text += "\n  coordinator's log, " + s.String()
 	}
-	for partition := range listed[topic].Partitions {
-		l.raw(ctx, topic, partition, 0, func(r *kgo.Record) {
-			var key kmsg.TxnMetadataKey
-			var v kmsg.TxnMetadataValue
-			if key.ReadFrom(r.Key) != nil || key.TransactionalID != id || v.ReadFrom(r.Value) != nil {
-				return
-			}
-			partitions := 0
-			for _, t := range v.Topics {
-				partitions += len(t.Partitions)
-			}
-			lines = append(lines, fmt.Sprintf("\n  coordinator's log, offset %d leader epoch %d at %s: %s, producer %d epoch %d, %d partitions, began %d",
-				r.Offset, r.LeaderEpoch, r.Timestamp.Format(clock), v.State, v.ProducerID, v.ProducerEpoch, partitions, v.StartTimestamp))
-		})
-	}
-	return strings.Join(lines[max(0, len(lines)-40):], "")
+	return text
 }
 
 // raw reads a partition from an offset to its end, whatever is committed.

@@ -23,7 +23,7 @@ import (
 )
 
 // roundsPerStream is how long a stream lives: its topics and schemas grow, and a new one starts from nothing.
-const roundsPerStream = 20
+const roundsPerStream = 10
 
 // lab is servers of its own, with a proxy before each, and one stream at a time.
 type lab struct {

@@ -57,6 +57,7 @@ func figures(r *Report) string {
 	row("streams", "%d, of which %d began with the rows of their tables", r.Streams, r.First)
 	row("tables read on demand", "%d", r.Read)
 	row("violations", "%d", len(r.Violations))
+	row("transactions whose markers Kafka forgot", "%d", r.Forgotten)
 	row("labs that broke and were replaced", "%d", len(r.Broken))
 	return b.String()
 }
@@ -84,6 +85,10 @@ A second slot at the same place gives what the database's log says, which is the
 - every transaction has as many records as its END says;
 - a truncate is in every partition, a delete is followed by its tombstone;
 - every snapshot that was asked for ended well, with its rows at a boundary.
+
+Kafka 4.4.0 itself forgets the markers of a transaction that it has acknowledged where all replicas of a partition shut down in
+that moment (KAFKA-20734), as the lab's one broker does: no reader gets past it any more. Where the coordinator's own log proves
+that, the markers are written in its place and counted above, and everything is judged as ever.
 
 All along, every 40 ms, the slot is read and then the committed offset: the slot must never be ahead. The worker may only end
 where a fault calls for it, with the exit code and the sentence that belong to it.

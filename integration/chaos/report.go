@@ -22,6 +22,7 @@ type Report struct {
 	Streams      int // that were begun
 	First        int // of them with their tables' rows
 	Read         int // tables, on demand
+	Forgotten    int // transactions whose markers Kafka forgot
 	Violations   []string
 	Broken       []string // labs that were replaced, and why
 	Took         time.Duration
@@ -73,6 +74,7 @@ func (r *Report) struck(fault string) { r.count(func() { r.Faults[fault]++ }) }
 func (r *Report) sampled(n int)       { r.count(func() { r.Samples += n }) }
 func (r *Report) begun()              { r.count(func() { r.Begun++ }) }
 func (r *Report) rounded(load int)    { r.count(func() { r.Rounds, r.Load = r.Rounds+1, r.Load+load }) }
+func (r *Report) forgot()             { r.count(func() { r.Forgotten++ }) }
 func (r *Report) read(n int)          { r.count(func() { r.Read += n }) }
 
 func (r *Report) stream(first bool) {

@@ -159,9 +159,34 @@ func (s *Sampler) sample(ctx context.Context, conn *pgx.Conn, adm *kadm.Client, 
 	}
 	// Ongoing: the transaction before this one, which the slot was confirmed after, is wholly marked.
 	settled := state[s.o.TransactionalID].Err == nil && state[s.o.TransactionalID].State == "Ongoing"
+	if settled && s.unmarked(ctx, adm, state[s.o.TransactionalID]) {
+		settled = false
+	}
 	if err := view.Read(ctx, adm); err != nil {
 		return conn, err
 	}
 	s.judge.Sample(confirmed, settled, view.At)
 	return conn, nil
+}
+
+// unmarked tells whether the transaction before this one is not marked after all: a broker that shuts down may forget it.
+func (s *Sampler) unmarked(ctx context.Context, adm *kadm.Client, now kadm.DescribedTransaction) bool {
+	listed, err := adm.ListTopics(ctx, s.o.Offsets)
+	if err != nil {
+		return true
+	}
+	set := kadm.TopicsSet{}
+	for partition := range listed[s.o.Offsets].Partitions {
+		set.Add(s.o.Offsets, partition)
+	}
+	producers, err := adm.DescribeProducers(ctx, set)
+	if err != nil {
+		return true
+	}
+	for _, p := range producers.SortedProducers() {
+		if p.ProducerID == now.ProducerID && p.ProducerEpoch < now.ProducerEpoch && p.CurrentTxnStartOffset >= 0 {
+			return true
+		}
+	}
+	return false
 }
