@@ -57,13 +57,19 @@ func (c *captured) adopt(t *schema.Table) *schema.Table {
 	defer c.mu.Unlock()
 	stream, read := c.tables[name], c.read[name]
 	switch {
-	case t == stream, stream != nil && sameTable(stream, t):
+	case stream == nil:
+	case t == stream, sameTable(stream, t):
 		return stream
-	case t == read, read != nil && sameTable(read, t):
+	case read != nil && read.Version <= stream.Version: // an older one, though it may be alike
+		read = nil
+	}
+	if read != nil && (t == read || sameTable(read, t)) {
 		return read
 	}
 	if stream != nil {
-		t.Version = stream.Version + 1
+		own := *t
+		own.Version = stream.Version + 1
+		t = &own
 	}
 	c.read[name] = t
 	return t

@@ -111,7 +111,7 @@ func (e *Encoder) Encode(ctx context.Context, c *pipeline.Chunk, b *connectors.B
 			if p, err = e.use(ctx, change.Table); err != nil {
 				return from, fmt.Errorf("transaction %s, change %d: %w", b.Tx.Pos, change.Seq, err)
 			}
-			e.announce(c, p)
+			e.announce(c, p.of, p.state)
 			e.last = p
 			tx.of = nil
 		}
@@ -139,27 +139,40 @@ type transaction struct {
 	of        *plan // whose topic the timestamp was clamped for
 }
 
-// Progress appends the tables' entries with how far they have been read; see pipeline.Encoder.
+// Progress appends the tables' entries with how far they have been read; see pipeline.Encoder. It does not make a version the one used last: rows
+// of an older one may still come where the catalogue told of this one, and of a newer one they may have come.
 func (e *Encoder) Progress(ctx context.Context, c *pipeline.Chunk, b *connectors.Batch) error {
 	for i := range b.Progress {
-		p, err := e.use(ctx, b.Progress[i].Table)
-		if err != nil {
-			return fmt.Errorf("progress of the snapshot: %w", err)
+		t := b.Progress[i].Table
+		of, ok := e.tables[t.QualifiedName()]
+		if !ok {
+			var err error
+			if of, err = e.open(ctx, t); err != nil {
+				return fmt.Errorf("progress of the snapshot: %w", blockRefused(err))
+			}
 		}
-		p.of.snapshot = b.Progress[i].Progress
-		p.state.Snapshot = p.of.snapshot
-		e.announce(c, p)
+		of.snapshot = b.Progress[i].Progress
+		state := of.stored
+		switch {
+		case of.plan != nil:
+			of.plan.state.Snapshot = of.snapshot
+			state = of.plan.state
+		case of.stored.Generation != e.generation:
+			state = e.state(&plan{table: t, of: of})
+		}
+		state.Snapshot = of.snapshot
+		e.announce(c, of, state)
 	}
 	return nil
 }
 
 // announce appends the table's entry where it is not stored like this.
-func (e *Encoder) announce(c *pipeline.Chunk, p *plan) {
-	if p.state == p.of.stored {
+func (e *Encoder) announce(c *pipeline.Chunk, of *table, state offsets.TableState) {
+	if state == of.stored {
 		return
 	}
-	p.of.stored = p.state
-	c.Entries = append(c.Entries, offsets.Entry{Partition: offsets.TablePartition(e.cfg.Server, p.state.Name), Offset: p.state.Object()})
+	of.stored = state
+	c.Entries = append(c.Entries, offsets.Entry{Partition: offsets.TablePartition(e.cfg.Server, state.Name), Offset: state.Object()})
 }
 
 // change appends one change: a record, for a delete what is published of it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/offsets"
+	"github.com/tidemark-cdc/tidemark/pipeline"
 	"github.com/tidemark-cdc/tidemark/schema"
 	"github.com/tidemark-cdc/tidemark/schema/registry"
 )
@@ -80,6 +81,54 @@ func change(t *testing.T, was, is *schema.Table, restart bool) (rig, error) {
 	}
 	_, err = r.encode(connectors.Change{Op: connectors.OpCreate, Table: is, After: null})
 	return r, err
+}
+
+// What is stored of a snapshot comes with the version that its reader or the catalogue knows. It is not the one that rows had last: they may
+// have had a newer one, or still have an older one to come.
+func TestProgressUsesNoVersion(t *testing.T) {
+	old, now := typed("integer", schema.Type{Kind: schema.KindInt, Bits: 32}), typed("bigint", schema.Type{Kind: schema.KindInt, Bits: 64})
+	now.Version = 2
+	row := func(r rig, of *schema.Table) (*pipeline.Chunk, error) {
+		return r.encode(connectors.Change{Op: connectors.OpCreate, Table: of, After: schema.Row{schema.Int(1), schema.Null()}})
+	}
+	progress := func(r rig, of *schema.Table, rows int64) offsets.TableState {
+		t.Helper()
+		c := &pipeline.Chunk{}
+		if err := r.Progress(t.Context(), c, &connectors.Batch{Progress: []connectors.TableProgress{{Table: of, Progress: offsets.Progress{State: offsets.SnapshotReading, Rows: rows}}}}); err != nil {
+			t.Fatal(err)
+		}
+		state, err := offsets.TableStateFrom(c.Entries[0].Offset)
+		if err != nil || len(c.Entries) != 1 || state.Snapshot.Rows != rows {
+			t.Fatalf("entries %v, %v", c.Entries, err)
+		}
+		return state
+	}
+	r := newRig(t, nil)
+	r.prepare(t, 3, nil, now) // the catalogue is ahead of the log
+	if s := progress(r, now, 1); s.ValueSchemaID != 0 || s.KeySchemaID == 0 {
+		t.Errorf("no row was published: %+v", s)
+	}
+	c, err := row(r, old)
+	if err != nil {
+		t.Fatalf("a row before the change: %v", err)
+	}
+	first := progress(r, now, 2).ValueSchemaID
+	r.prepare(t, 3, c.Entries, now) // likewise after a start
+	if s := progress(r, now, 3); first == 0 || s.ValueSchemaID != first {
+		t.Errorf("value schema %d, want %d", s.ValueSchemaID, first)
+	}
+	if _, err := row(r, old); err != nil {
+		t.Fatalf("a row before the change, after a start: %v", err)
+	}
+	if _, err := row(r, now); err != nil {
+		t.Fatal(err)
+	}
+	if s := progress(r, old, 4); s.ValueSchemaID == first || s.ValueSchemaID == 0 {
+		t.Errorf("value schema %d after a row of the next", s.ValueSchemaID)
+	}
+	if _, err := row(r, now); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestValueSchemaBefore(t *testing.T) {

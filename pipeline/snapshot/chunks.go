@@ -115,6 +115,10 @@ func (s *Source) decide(t *table, r *result) (connectors.Batch, bool) {
 	if changed := keyChange(r.job.def, r.chunk.Table); changed != "" {
 		return s.ends(t, offsets.SnapshotFailed, changed), true
 	}
+	if r.chunk.Table.Version < t.version { // consumers, and the schema registry, have seen the table as it is since
+		s.repeat(t, r, "the table was altered after they were read")
+		return connectors.Batch{}, false
+	}
 	changed, why := s.win.judge(t, r.chunk.Visible)
 	if why != "" {
 		s.repeat(t, r, why)
@@ -217,9 +221,7 @@ func (s *Source) publish(t *table, r *result, again []string, n int) connectors.
 	for i := range b.Changes {
 		b.Changes[i].Seq = first + int64(i)
 	}
-	if t.def == nil || r.chunk.Table.ID != t.def.ID {
-		t.def = r.chunk.Table
-	}
+	t.def = r.chunk.Table
 	p.State, p.Again = offsets.SnapshotReading, t.again.stored(left)
 	if r.query.Limit > 0 {
 		if r.chunk.Next != "" {

@@ -21,6 +21,7 @@ type change struct {
 	id         int
 	row        row
 	old, moved int // key change: the other key, else 0
+	def        *schema.Table
 }
 
 type txn struct {
@@ -54,6 +55,7 @@ type database struct {
 	calm    bool
 	joinAt  []int // place in the log from which on a table is captured
 	noMoves bool
+	altered []altered
 	deny    map[string]error // tables that cannot be read
 }
 
@@ -73,6 +75,36 @@ func newDatabase(seed int64, tables ...*schema.Table) *database {
 		d.locked, d.tlocked, d.joinAt = append(d.locked, map[int]bool{}), append(d.tlocked, false), append(d.joinAt, 0)
 	}
 	return d
+}
+
+// alter gives a table another version. It waits for everybody who has changed it, and nobody reads it meanwhile.
+func (d *database) alter(t int) bool {
+	for _, tx := range d.open {
+		if d.tlocked[t] || slices.ContainsFunc(tx.changes, func(c change) bool { return c.t == t }) {
+			return false
+		}
+	}
+	now := *d.tables[t]
+	now.Version++
+	d.altered = append(d.altered, altered{t, len(d.log), d.tables[t]})
+	d.tables[t] = &now
+	return true
+}
+
+// altered is a version that a table had until a place in the log.
+type altered struct {
+	t, until int
+	was      *schema.Table
+}
+
+// version is the one that a table had at a place in the log.
+func (d *database) version(t, at int) *schema.Table {
+	for _, a := range d.altered {
+		if a.t == t && at < a.until {
+			return a.was
+		}
+	}
+	return d.tables[t]
 }
 
 func (d *database) value() string { d.n++; return "v" + strconv.Itoa(d.n) }
@@ -101,6 +133,9 @@ func (d *database) step() {
 		return
 	}
 	d.steps--
+	if d.rng.Intn(20) == 0 {
+		d.alter(d.rng.Intn(len(d.tables)))
+	}
 	switch n := d.rng.Intn(10); {
 	case n < 3 || len(d.open) == 0:
 		if len(d.open) < 5 {
@@ -160,6 +195,9 @@ func (d *database) begin() *txn {
 
 func (d *database) commit(tx *txn) {
 	tx.logged = true
+	for i := range tx.changes {
+		tx.changes[i].def = d.tables[tx.changes[i].t]
+	}
 	d.log = append(d.log, tx)
 }
 

@@ -23,6 +23,7 @@ func (f *fake) exported() *exported {
 		if f.d.joinAt[i] > f.tx {
 			continue
 		}
+		def := f.d.version(i, f.tx)
 		m := asOf(f.d.base[i], f.d.log[:f.tx], i)
 		var rows []schema.Row
 		n := 0
@@ -32,11 +33,11 @@ func (f *fake) exported() *exported {
 				break
 			}
 			if len(rows) == 7 {
-				e.runs = append(e.runs, connectors.ExportedRows{Table: f.d.tables[i], Rows: rows, ReadTime: 1})
+				e.runs = append(e.runs, connectors.ExportedRows{Table: def, Rows: rows, ReadTime: 1})
 				rows = nil
 			}
 		}
-		run := connectors.ExportedRows{Table: f.d.tables[i], Rows: rows, Last: true, ReadTime: 1}
+		run := connectors.ExportedRows{Table: def, Rows: rows, Last: true, ReadTime: 1}
 		if f.breaks > 0 && i == 0 {
 			run.Last, run.Err = false, errors.New("the worker's connection broke")
 			run.Rows = nil

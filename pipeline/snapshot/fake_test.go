@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/offsets"
@@ -166,7 +167,10 @@ func (f *fake) next() connectors.Batch {
 }
 
 func (f *fake) made(c change, seq int64) connectors.Change {
-	t := f.d.tables[c.t]
+	t := c.def
+	if t == nil { // of a log that was written by hand
+		t = f.d.tables[c.t]
+	}
 	out := connectors.Change{Op: c.op, Table: t, Seq: seq}
 	key := func(id int) schema.Row { return f.own(schema.Row{schema.Int(int64(id)), {}, {}}) }
 	switch c.op {
@@ -364,6 +368,14 @@ func (r *reader) Chunk(_ context.Context, q connectors.ChunkQuery) (*connectors.
 		c.Place = place(len(d.log))
 	}
 	r.f.Wake()
+	if !r.f.quiet && d.rng.Intn(8) == 0 { // the answer takes its time, and the stream goes on
+		for n := 0; n < 50 && !d.alter(t); n++ {
+			d.step()
+		}
+		d.mu.Unlock()
+		time.Sleep(200 * time.Microsecond)
+		d.mu.Lock()
+	}
 	return c, nil
 }
 

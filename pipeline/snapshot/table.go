@@ -30,6 +30,7 @@ type table struct {
 	floor   *connectors.Transaction // must be settled for a chunk to count
 	again   second                  // what has to be read once more, by a further pass
 	paged   bool                    // the last page was handed out
+	version int                     // of its newest streamed change
 	touched *connectors.Transaction // the newest streamed one that changed the table; of keyless tables being read
 }
 
@@ -116,7 +117,7 @@ func (s *Source) touched(b *connectors.Batch, c *connectors.Change) *table {
 	if t == nil || t.job == nil {
 		return nil
 	}
-	t.def = c.Table
+	t.def, t.version = c.Table, max(t.version, c.Table.Version)
 	if len(c.Table.Key) == 0 {
 		if t.touched == nil || t.touched.Pos != b.Tx.Pos {
 			tx := b.Tx

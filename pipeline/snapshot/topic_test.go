@@ -27,6 +27,7 @@ type topic struct {
 	pos       int
 	seq       int64
 	markers   []string
+	versions  map[string]int // of tables, of the rows handed out last in this life
 }
 
 type published struct {
@@ -74,6 +75,10 @@ func (p *topic) take(b connectors.Batch, life int, commit bool) {
 	for i := range b.Changes {
 		c := &b.Changes[i]
 		r := published{op: c.Op, table: c.Table.QualifiedName(), seq: c.Seq, life: life, pos: place(0).end(&b)}
+		if v := p.versions[r.table]; c.Table.Version < v {
+			p.t.Fatalf("a row of version %d of table %s comes after one of version %d", c.Table.Version, r.table, v)
+		}
+		p.versions[r.table] = c.Table.Version
 		image := c.After
 		if image == nil {
 			image = c.Before
@@ -245,6 +250,7 @@ func (p *topic) life(cfg Config, f *fake, life int, stop func(*Source) bool) (s 
 	p.t.Helper()
 	cfg.Server = server
 	p.kill()
+	p.versions = map[string]int{}
 	s = New(cfg, f)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
