@@ -415,6 +415,16 @@ func TestSnapshotRefusals(t *testing.T) {
 		p.openError(connectors.ClassRefused, "snapshot.select.statement.overrides.public.b: the statement does not give every captured column by its name")
 		p.raw[propSnapshotOverride+".public.b"] = "SELEC"
 		p.openError(connectors.ClassRefused, "the statement cannot be used: syntax error")
+		p.raw[propSnapshotOverride+".public.b"] = "SELECT * FROM b"
+		p.openError(connectors.ClassRefused, `relation "b" does not exist; names need their schema`)
+		p.raw[propSnapshotOverride+".public.b"] = "SELECT * FROM public.b WHERE id = $1"
+		p.openError(connectors.ClassRefused, "it has a parameter")
+		for _, more := range []string{"SELECT * FROM public.b) AS o; DROP TABLE public.a; SELECT 1 FROM (SELECT 1", "SELECT * FROM public.b; DROP TABLE public.a"} {
+			p.raw[propSnapshotOverride+".public.b"] = more
+			p.wantProblem(propSnapshotOverride+".public.b", "the statement cannot be used")
+			p.openError(connectors.ClassRefused, "the statement cannot be used")
+			p.sql("SELECT FROM a")
+		}
 		p.raw[propSnapshotOverride] = "public.z"
 		p.raw[propSnapshotOverride+".public.z"] = "SELECT"
 		delete(p.raw, propSnapshotOverride+".public.b")

@@ -101,11 +101,30 @@ func (o *opening) overrideProblems(ctx context.Context) (problems []connectors.P
 				columns = append(columns, pgx.Identifier{c.Name}.Sanitize())
 			}
 		}
-		if _, err := o.sql.Exec(ctx, "SELECT "+strings.Join(columns, ", ")+" FROM ("+statement+"\n) AS o LIMIT 0"); err != nil {
-			problems = append(problems, connectors.Problem{Property: propSnapshotOverride + "." + name, Message: overrideError(err)})
+		if problem := o.overrideProblem(ctx, statement, columns); problem != "" {
+			problems = append(problems, connectors.Problem{Property: propSnapshotOverride + "." + name, Message: problem})
 		}
 	}
 	return problems
+}
+
+// overrideProblem says why a statement cannot stand for a table with these columns. It is prepared alone and within another one before
+// that is executed: nothing but one SELECT fits both, so that what follows a parenthesis or a semicolon of it is never executed.
+func (o *opening) overrideProblem(ctx context.Context, statement string, columns []string) string {
+	within := "SELECT " + strings.Join(columns, ", ") + " FROM (" + statement + "\n) AS o LIMIT 0"
+	for _, sql := range []string{statement, within} {
+		prepared, err := o.sql.PgConn().Prepare(ctx, "", sql, nil)
+		if err != nil {
+			return overrideError(err)
+		}
+		if len(prepared.ParamOIDs) > 0 {
+			return "the statement cannot be used: it has a parameter, such as $1, and there is no value for it"
+		}
+	}
+	if _, err := o.sql.Exec(ctx, within); err != nil {
+		return overrideError(err)
+	}
+	return ""
 }
 
 // overrideError says why a statement cannot stand for a table.
@@ -117,7 +136,14 @@ func overrideError(err error) string {
 	if pg.Code == "42703" {
 		return fmt.Sprintf("the statement does not give every captured column by its name: %s; select it, or leave the column out with %s", pg.Message, propColumnExclude)
 	}
-	return fmt.Sprintf("the statement cannot be used: %s; names need their schema, as the search path is empty", pg.Message)
+	if strings.HasPrefix(pg.Code, "22") { // the server's words may have a value of a row
+		return fmt.Sprintf("the statement fails on a row (SQLSTATE %s)", pg.Code)
+	}
+	more := ""
+	if pg.Code == "42883" || pg.Code == "42704" || pg.Code == "42P01" {
+		more = "; names need their schema, as the search path is empty"
+	}
+	return fmt.Sprintf("the statement cannot be used: %s%s", pg.Message, more)
 }
 
 // unreadable names the columns of tables to be read that the role may not read.
