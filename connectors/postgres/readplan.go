@@ -54,7 +54,7 @@ func (r *reader) planTable(ctx context.Context, now *schema.Table) (*tablePlan, 
 	if err != nil {
 		return nil, err
 	}
-	pub, err := catalog.ReadPublication(ctx, r.conn, r.set.publication.Name)
+	pub, err := catalog.ReadPublicationOf(ctx, r.conn, r.set.publication.Name, uint32(now.ID))
 	if err != nil {
 		return nil, err
 	}

@@ -59,6 +59,15 @@ type Publication struct {
 
 // ReadPublication reads a publication; Exists is false where there is none.
 func ReadPublication(ctx context.Context, conn *pgx.Conn, name string) (Publication, error) {
+	return readPublication(ctx, conn, name, publishedQuery+publishedOrder, name)
+}
+
+// ReadPublicationOf reads a publication with one table alone: with a thousand of them all are a hundred times as dear.
+func ReadPublicationOf(ctx context.Context, conn *pgx.Conn, name string, table uint32) (Publication, error) {
+	return readPublication(ctx, conn, name, publishedQuery+publishedOne, name, table)
+}
+
+func readPublication(ctx context.Context, conn *pgx.Conn, name, tables string, args ...any) (Publication, error) {
 	p := Publication{Name: name}
 	err := conn.QueryRow(ctx, `
 SELECT true, puballtables, pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot,
@@ -71,7 +80,7 @@ SELECT true, puballtables, pubinsert, pubupdate, pubdelete, pubtruncate, pubviar
 	if err != nil {
 		return Publication{}, fmt.Errorf("read publication %s: %w", name, err)
 	}
-	rows, err := conn.Query(ctx, publishedQuery, name)
+	rows, err := conn.Query(ctx, tables, args...)
 	if err != nil {
 		return Publication{}, fmt.Errorf("read tables of publication %s: %w", name, err)
 	}
@@ -100,8 +109,15 @@ SELECT c.oid, n.nspname::text, c.relname::text, coalesce(j.v->>'rowfilter', ''),
   JOIN pg_namespace n ON n.nspname = t.schemaname
   JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = t.tablename
  CROSS JOIN LATERAL (SELECT to_jsonb(t) AS v) j
- WHERE t.pubname = $1
+ WHERE t.pubname = $1`
+
+const publishedOrder = `
  ORDER BY n.nspname::text COLLATE "C", c.relname::text COLLATE "C"`
+
+// One table is told by its names, which the view looks tables up by.
+const publishedOne = `
+   AND t.schemaname = (SELECT s.nspname FROM pg_class o JOIN pg_namespace s ON s.oid = o.relnamespace WHERE o.oid = $2)
+   AND t.tablename = (SELECT o.relname FROM pg_class o WHERE o.oid = $2)`
 
 // missing returns the captured tables the publication does not publish.
 func (p Publication) missing(tables []TableRef) []TableRef {

@@ -85,17 +85,33 @@ func TestPublicationContents(t *testing.T) {
 		d.exec("CREATE TABLE public.t (id int PRIMARY KEY, n int, g int GENERATED ALWAYS AS (n) STORED, v text)",
 			"CREATE TABLE public.r (id int PRIMARY KEY) PARTITION BY LIST (id)", "CREATE TABLE public.r1 PARTITION OF public.r DEFAULT",
 			"CREATE PUBLICATION roots FOR TABLE public.r, public.t WITH (publish_via_partition_root = true)",
-			"CREATE PUBLICATION leaves FOR TABLE public.r WITH (publish = 'insert, truncate')")
+			"CREATE PUBLICATION leaves FOR TABLE public.r WITH (publish = 'insert, truncate')",
+			`CREATE SCHEMA "S.x"`, `CREATE TABLE "S.x"."a ""b"" é" (id int PRIMARY KEY)`, `CREATE TABLE "S.x".t (id int PRIMARY KEY)`,
+			`CREATE PUBLICATION odd FOR TABLE public.t, "S.x".t, "S.x"."a ""b"" é"`)
 		read := func(name string) Publication {
 			p, err := ReadPublication(d.ctx, d.conn, name)
 			if err != nil {
 				t.Fatal(err)
+			}
+			for _, want := range p.Tables {
+				one, err := ReadPublicationOf(d.ctx, d.conn, name, want.OID)
+				whole := p
+				whole.Tables = []PublishedTable{want}
+				if err != nil || !reflect.DeepEqual(one, whole) {
+					t.Errorf("%s alone: %+v, %v; want %+v", want.Name, one, err, whole)
+				}
 			}
 			return p
 		}
 		roots, leaves := read("roots"), read("leaves")
 		if names(roots) != "public.r public.t" || !roots.ViaRoot || !reflect.DeepEqual(roots.Tables[1].Columns, []string{"id", "n", "v"}) {
 			t.Errorf("%+v", roots)
+		}
+		if odd := read("odd"); names(odd) != `S.x.a "b" é S.x.t public.t` {
+			t.Errorf("%+v", odd)
+		}
+		if one, err := ReadPublicationOf(d.ctx, d.conn, "leaves", roots.Tables[1].OID); err != nil || !one.Exists || len(one.Tables) != 0 {
+			t.Errorf("a table that is not in it: %+v, %v", one, err)
 		}
 		if names(leaves) != "public.r1" || leaves.Ops != (Operations{Insert: true, Truncate: true}) {
 			t.Errorf("%+v", leaves)
