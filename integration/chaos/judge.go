@@ -45,6 +45,7 @@ func (l *lab) quiesce() error {
 		err = s.boundary.Read(ctx, l.adm)
 		return err == nil && s.boundary.At >= end
 	})
+	l.sample()
 	if !published {
 		if err != nil {
 			return fmt.Errorf("after 60 s without faults the offsets cannot be read: %w", err)
@@ -102,32 +103,13 @@ func (l *lab) judge() error {
 	}
 	gaps := &verify.Gaps{Whole: true}
 	of := verify.All{&s.order, &verify.Tombstones{}, &verify.Snapshots{}, &verify.Once{Partitions: partitions}, &s.chain, &s.replayed, gaps}
-	var records []check.Record
-	var bad error
-	err = s.follower.Read(ctx, l.adm, func(k *kgo.Record) {
-		if k.Topic == l.transactions() {
-			e, err := s.Decoder.End(k.Value, func(name string) string { return s.Name + "." + name })
-			if err != nil {
-				bad = err
-			}
-			gaps.Ended(e)
-			return
-		}
-		r, err := check.Parse(k)
-		if err != nil {
-			bad = err
-			return
-		}
-		if r.Op != 'r' { // the log has none
-			records = append(records, r)
-		}
-		of.Record(r.Verified())
-	}, topics...)
-	if err == nil {
-		err = bad
-	}
+	records, err := l.read(ctx, topics, of, gaps)
 	if err != nil {
 		return fmt.Errorf("read the topics: %w", err)
+	}
+	if s.first {
+		s.first = false
+		truth.Changes = slices.DeleteFunc(truth.Changes, func(c check.Change) bool { return c.LSN < s.begins })
 	}
 	if err := l.contents(ctx); err != nil {
 		return err
@@ -149,6 +131,38 @@ func (l *lab) judge() error {
 	}
 	l.report.compared(res.Changes, res.Transactions)
 	return nil
+}
+
+// read reads what became visible, for the validators, and returns the changes among it.
+func (l *lab) read(ctx context.Context, topics []string, of verify.Validator, gaps *verify.Gaps) (changes []check.Record, err error) {
+	s := l.st
+	var bad error
+	err = s.follower.Read(ctx, l.adm, func(k *kgo.Record) {
+		if k.Topic == l.transactions() {
+			e, err := s.Decoder.End(k.Value, func(name string) string { return s.Name + "." + name })
+			if err != nil {
+				bad = err
+			}
+			gaps.Ended(e)
+			return
+		}
+		r, err := check.Parse(k)
+		if err != nil {
+			bad = err
+			return
+		}
+		if r.Op == 'r' { // the log has none
+			s.begins = min(s.begins, r.LSN+1)
+		} else {
+			s.begins = min(s.begins, r.LSN)
+			changes = append(changes, r)
+		}
+		of.Record(r.Verified())
+	}, topics...)
+	if err == nil {
+		err = bad
+	}
+	return changes, err
 }
 
 func (l *lab) visible(ctx context.Context, topics []string) bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -94,6 +95,9 @@ type stream struct {
 	replayed    replayed
 	snapshots   *snapshots
 	judged      uint64 // the truth's last commit
+
+	first  bool   // it begins with its tables' rows, and nothing of it was judged yet
+	begins uint64 // where the log is streamed from: what is before it is in those rows
 }
 
 // stream returns the stream at hand, or makes one, which may begin with rows that are there before it.
@@ -126,25 +130,40 @@ func (l *lab) stream(seed uint64, of reads) *stream {
 	s.sc.Cleanup(s.follower.Close)
 	s.sc.Cleanup(s.snapshots.f.Close)
 	l.report.stream(of.first)
-	var start uint64
-	if of.first {
-		start = l.begin(s, of.kills, seed)
-	} else {
-		start = s.Confirmed()
-		l.sql("UPDATE hot SET n = 0") // so that its rows are
-		s.w = s.Run()
-	}
+	start := s.Confirmed() // 0: the worker makes the slot
 	s.boundary = check.NewBoundary([]string{l.kafka.Bootstrap()}, s.OffsetsTopic(), start)
 	s.sc.Cleanup(s.boundary.Close)
-	var err error
+	if of.first {
+		s.first, s.begins = true, math.MaxUint64
+		l.begin(s, of.kills, seed)
+		return s
+	}
+	l.sql("UPDATE hot SET n = 0") // so that its rows are
+	s.w = s.Run()
+	l.sample()
+	return s
+}
+
+// sample begins to sample the slot. Until a stream that begins with its tables' rows has committed an offset, its worker may make
+// the slot anew.
+func (l *lab) sample() {
+	s := l.st
+	if s == nil || s.sampler != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, 5*time.Second)
+	defer cancel()
+	err := s.boundary.Read(ctx, l.adm)
+	if s.boundary.At == 0 {
+		return
+	}
 	s.sampler, err = check.StartSampler(l.ctx, check.Sampling{
 		Database: s.DB.URL(), Slot: s.Name, Seeds: []string{l.kafka.Bootstrap()}, Offsets: s.OffsetsTopic(),
-		TransactionalID: s.transactionalID(), Every: 40 * time.Millisecond, Start: start,
+		TransactionalID: s.transactionalID(), Every: 40 * time.Millisecond, Start: s.boundary.At,
 	})
 	if err != nil {
 		s.sc.Fatal(err)
 	}
-	return s
 }
 
 // full tells the topics whose deletes carry the whole row.

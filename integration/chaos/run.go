@@ -188,6 +188,7 @@ func (l *lab) round(seed uint64) {
 	l.ask(seed, reads.tables)
 	for _, f := range during {
 		l.awhile(rnd, 200)
+		l.sample()
 		l.strike(f, rnd)
 	}
 	w.end()

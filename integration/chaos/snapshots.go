@@ -53,9 +53,8 @@ func (l *lab) reads(seed uint64) (r reads) {
 	return r
 }
 
-// begin starts the worker of a stream that begins with the tables' rows, and kills it some times on the way. Where the slot
-// then starts, the tables are as they are now: there is no load yet.
-func (l *lab) begin(s *stream, kills int, seed uint64) (start uint64) {
+// begin starts the worker of a stream that begins with the tables' rows, and kills it some times on the way.
+func (l *lab) begin(s *stream, kills int, seed uint64) {
 	l.sql("SELECT pg_create_logical_replication_slot('" + s.Judge + "', 'pgoutput')")
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	s.w = s.Start()
@@ -72,13 +71,7 @@ func (l *lab) begin(s *stream, kills int, seed uint64) (start uint64) {
 	if !there || text == "" {
 		s.sc.Fatalf("a stream that begins with the tables' rows makes no slot: %s; its log:\n  %s", s.w.Message(), strings.Join(s.w.Log(12), "\n  "))
 	}
-	start, err := check.ParseLSN(text)
-	if err != nil {
-		s.sc.Fatal(err)
-	}
-	s.judged = start // what the tables had is read from them
 	s.snapshots.expect("", slices.Collect(maps.Keys(tables)))
-	return start
 }
 
 // ask has tables read on demand.
