@@ -182,7 +182,11 @@ func waitFor(ctx context.Context, out io.Writer, c *assembly.Connector, id strin
 	bars := newBars("text")
 	defer bars.Close()
 	var failed error // of the last look
-	for {
+	ran := false
+	for look := 0; ; look++ {
+		if look%lookAtSlot == 0 {
+			ran = tellStopped(ctx, bars, c, ran)
+		}
 		s, err := snapshots(ctx, c)
 		switch {
 		case ctx.Err() != nil:
@@ -205,6 +209,21 @@ func waitFor(ctx context.Context, out io.Writer, c *assembly.Connector, id strin
 			return ctx.Err()
 		}
 	}
+}
+
+// lookAtSlot is after how many looks at the offsets whether the connector runs is asked, which takes a connection to the database.
+const lookAtSlot = 10
+
+// tellStopped tells whether the connector runs, and says so where it did and does not any more: what is awaited waits for its next start.
+func tellStopped(ctx context.Context, out io.Writer, c *assembly.Connector, ran bool) bool {
+	who, err := c.InUse(ctx)
+	if err != nil {
+		return ran
+	}
+	if ran && who == "" {
+		_, _ = fmt.Fprintf(out, "connector %s does not run any more; its log says why, and the request goes on at its next start\n", c.Name())
+	}
+	return who != ""
 }
 
 // over tells that a request was taken and nothing of it is left to do.

@@ -79,6 +79,14 @@ func New(cfg Config) (*Encoder, error) {
 	return &Encoder{cfg: cfg, now: time.Now, ops: ops}, nil
 }
 
+// at says in front of an error which change it is about.
+func at(b *connectors.Batch, change *connectors.Change, err error) error {
+	if change.Op == connectors.OpRead {
+		return fmt.Errorf("a row of a snapshot, at %s: %w", b.Tx.Pos, err)
+	}
+	return fmt.Errorf("transaction %s, change %d: %w", b.Tx.Pos, change.Seq, err)
+}
+
 // Encode appends the records of b.Changes[from:] until c is full; see pipeline.Encoder. A change
 // that cannot be encoded blocks, naming transaction, table and column, never a value.
 func (e *Encoder) Encode(ctx context.Context, c *pipeline.Chunk, b *connectors.Batch, from, limit int) (int, error) {
@@ -98,7 +106,7 @@ func (e *Encoder) Encode(ctx context.Context, c *pipeline.Chunk, b *connectors.B
 		change := &b.Changes[from]
 		if change.Op == connectors.OpMessage {
 			if err := e.message(ctx, c, change, &tx, now); err != nil {
-				return from, fmt.Errorf("transaction %s, change %d: %w", b.Tx.Pos, change.Seq, err)
+				return from, at(b, change, err)
 			}
 			if c.Size() >= limit {
 				return from + 1, nil
@@ -109,7 +117,7 @@ func (e *Encoder) Encode(ctx context.Context, c *pipeline.Chunk, b *connectors.B
 		if p == nil || p.table != change.Table {
 			var err error
 			if p, err = e.use(ctx, change.Table); err != nil {
-				return from, fmt.Errorf("transaction %s, change %d: %w", b.Tx.Pos, change.Seq, err)
+				return from, at(b, change, err)
 			}
 			e.announce(c, p.of, p.state)
 			e.last = p
@@ -120,10 +128,10 @@ func (e *Encoder) Encode(ctx context.Context, c *pipeline.Chunk, b *connectors.B
 		}
 		if change.Op == connectors.OpTruncate {
 			if err := e.truncate(ctx, c, p, change, &tx); err != nil {
-				return from, fmt.Errorf("transaction %s, change %d: %w", b.Tx.Pos, change.Seq, err)
+				return from, at(b, change, err)
 			}
 		} else if err := e.change(c, p, change, &tx); err != nil {
-			return from, connectors.Block(fmt.Errorf("transaction %s, change %d: %w", b.Tx.Pos, change.Seq, err))
+			return from, connectors.Block(at(b, change, err))
 		}
 		if c.Size() >= limit {
 			return from + 1, nil

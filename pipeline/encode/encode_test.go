@@ -184,6 +184,8 @@ func TestWhatBlocks(t *testing.T) {
 			[]string{`"price"`, "numeric(12,2)", "public.orders", "more than 12 digits"}},
 		"too large": {nil, connectors.Change{Op: connectors.OpCreate, Table: table, After: order(1, strings.Repeat("secret", 200_000))},
 			[]string{"public.orders", "shop.public.orders", "1200", "max.request.size", "max.message.bytes"}},
+		"too large a row of a snapshot": {nil, connectors.Change{Op: connectors.OpRead, Seq: connectors.FirstReadSeq, Table: table, After: order(1, strings.Repeat("secret", 200_000))},
+			[]string{"a row of a snapshot, at {", "0/15D6A30", "public.orders", "max.request.size"}},
 		"too large for the topic": {func(r rig) {
 			r.topics.info["shop.public.orders"] = pipeline.TopicInfo{Partitions: 6, MaxMessageBytes: 300}
 		},
