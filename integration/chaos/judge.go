@@ -133,36 +133,55 @@ func (l *lab) judge() error {
 	return nil
 }
 
+// seen is a record with whom it is from.
+type seen struct {
+	check.Record
+	producer int64
+	epoch    int16
+	end      *verify.End // of the transaction topic, whose record has but a place
+}
+
 // read reads what became visible, for the validators, and returns the changes among it.
 func (l *lab) read(ctx context.Context, topics []string, of verify.Validator, gaps *verify.Gaps) (changes []check.Record, err error) {
 	s := l.st
 	var bad error
+	var all []seen
 	err = s.follower.Read(ctx, l.adm, func(k *kgo.Record) {
 		if k.Topic == l.transactions() {
 			e, err := s.Decoder.End(k.Value, func(name string) string { return s.Name + "." + name })
 			if err != nil {
 				bad = err
 			}
-			gaps.Ended(e)
+			at := check.Position{Gen: e.Generation, LSN: e.Commit[2], Seq: -1}
+			all = append(all, seen{check.Record{Topic: k.Topic, Partition: k.Partition, Position: at, Value: k.Value}, k.ProducerID, k.ProducerEpoch, &e})
 			return
 		}
 		r, err := check.Parse(k)
 		if err != nil {
 			bad = err
-			return
+		}
+		all = append(all, seen{r, k.ProducerID, k.ProducerEpoch, nil})
+	}, topics...)
+	if err == nil {
+		err = bad
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range l.withoutAborted(ctx, all) {
+		if r.end != nil {
+			gaps.Ended(*r.end)
+			continue
 		}
 		if r.Op == 'r' { // the log has none
 			s.begins = min(s.begins, r.LSN+1)
 		} else {
 			s.begins = min(s.begins, r.LSN)
-			changes = append(changes, r)
+			changes = append(changes, r.Record)
 		}
 		of.Record(r.Verified())
-	}, topics...)
-	if err == nil {
-		err = bad
 	}
-	return changes, err
+	return changes, nil
 }
 
 func (l *lab) visible(ctx context.Context, topics []string) bool {

@@ -153,10 +153,10 @@ func (l *lab) sample() {
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, 5*time.Second)
 	defer cancel()
-	err := s.boundary.Read(ctx, l.adm)
-	if s.boundary.At == 0 {
-		return
+	if err := s.boundary.Read(ctx, l.adm); err != nil || s.boundary.At == 0 {
+		return // the topic may not be there yet
 	}
+	var err error
 	s.sampler, err = check.StartSampler(l.ctx, check.Sampling{
 		Database: s.DB.URL(), Slot: s.Name, Seeds: []string{l.kafka.Bootstrap()}, Offsets: s.OffsetsTopic(),
 		TransactionalID: s.transactionalID(), Every: 40 * time.Millisecond, Start: s.boundary.At,

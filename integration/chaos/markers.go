@@ -3,12 +3,14 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/tidemark-cdc/tidemark/integration/check"
 )
 
 // Kafka 4.4.0 forgets the markers of a transaction that was committed, and acknowledged as such, in the moment in which its broker
@@ -68,13 +70,26 @@ func (l *lab) coordinatorLog(ctx context.Context, id string) (states []coordinat
 	return states
 }
 
-// decided finds the transaction that a partition still has open: how it was decided, by its epoch then, where it was completed.
-// Its records carry one epoch less than its decision: Kafka raises the epoch with every end of a transaction.
-func decided(states []coordinated, p kadm.DescribedProducer) (by coordinated, ok bool) {
+// place is a partition with records of a producer's epoch. Kafka raises the epoch with every end of a transaction.
+type place struct {
+	topic     string
+	partition int32
+	producer  int64
+	epoch     int16
+}
+
+// decided finds how the transaction that a place's records belong to was decided, where it is completed.
+func decided(states []coordinated, p place) (by coordinated, ok bool) {
+	began := -1
 	for i, s := range states {
-		if s.ProducerID != p.ProducerID || s.ProducerEpoch != p.ProducerEpoch+1 || !s.has(p.Topic, p.Partition) {
-			continue
+		if s.State == kmsg.TransactionStateOngoing && s.ProducerID == p.producer && s.ProducerEpoch == p.epoch {
+			began = i
 		}
+	}
+	if began < 0 {
+		return by, false
+	}
+	for i, s := range states[began:] {
 		complete := kmsg.TransactionStateCompleteCommit
 		switch s.State {
 		case kmsg.TransactionStatePrepareCommit:
@@ -83,13 +98,51 @@ func decided(states []coordinated, p kadm.DescribedProducer) (by coordinated, ok
 		default:
 			continue
 		}
-		for _, later := range states[i+1:] {
-			if later.State == complete && later.ProducerID == s.ProducerID && later.ProducerEpoch == s.ProducerEpoch {
-				return s, true
-			}
-		}
+		next := states[began+i+1:]
+		return s, s.ProducerID == p.producer && s.has(p.topic, p.partition) && len(next) > 0 && next[0].State == complete
 	}
 	return by, false
+}
+
+// withoutAborted leaves out records of transactions that the coordinator has aborted: where Kafka forgets to mark that, the next
+// transaction's marker commits them with its own. Its log is only asked where something is there twice.
+func (l *lab) withoutAborted(ctx context.Context, all []seen) []seen {
+	type at struct {
+		topic     string
+		partition int32
+		check.Position
+		tombstone bool
+	}
+	once := make(map[at]bool, len(all))
+	twice := false
+	for i := range all {
+		here := at{all[i].Topic, all[i].Partition, all[i].Position, all[i].Value == nil}
+		twice = twice || once[here]
+		once[here] = true
+	}
+	if !twice {
+		return all
+	}
+	states := l.coordinatorLog(ctx, l.st.transactionalID())
+	aborted := map[place]coordinated{}
+	left := slices.DeleteFunc(slices.Clone(all), func(s seen) bool {
+		p := place{s.Topic, s.Partition, s.producer, s.epoch}
+		if by, ok := decided(states, p); ok && by.State == kmsg.TransactionStatePrepareAbort {
+			aborted[p] = by
+			return true
+		}
+		return false
+	})
+	if len(aborted) == 0 {
+		return all
+	}
+	l.report.forgot()
+	text := fmt.Sprintf("Kafka forgot a transaction's abort, and committed %d records with another's marker, which are left out:", len(all)-len(left))
+	for p, by := range aborted {
+		text += fmt.Sprintf("\n  %s[%d], producer %d epoch %d; coordinator's log, %s", p.topic, p.partition, p.producer, p.epoch, by.String())
+	}
+	l.report.say(text)
+	return left
 }
 
 // markForgotten writes the markers that Kafka forgot; done where there were any.
@@ -103,7 +156,7 @@ func (l *lab) markForgotten() (done bool) {
 	states := l.coordinatorLog(ctx, l.st.transactionalID())
 	req := kmsg.NewPtrWriteTxnMarkersRequest()
 	for _, p := range open {
-		by, ok := decided(states, p)
+		by, ok := decided(states, place{p.Topic, p.Partition, p.ProducerID, p.ProducerEpoch})
 		if !ok {
 			continue
 		}
