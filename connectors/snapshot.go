@@ -60,6 +60,8 @@ type ChunkQuery struct {
 	Again []string // keys to read besides, as Chunk.Key gave them
 	Where string   // condition in the database's language that rows must fulfil; empty for none
 	Key   []string // columns to page by in place of the key (surrogate key); nil for the key
+	// Initial says that the rows are a table's initial content: those that the configuration selects in place of all, where it does.
+	Initial bool
 }
 
 // Chunk is what was read at once, and what is known of when.
@@ -102,8 +104,9 @@ type Place interface {
 
 // CopyQuery says which table Copy reads.
 type CopyQuery struct {
-	Table string // qualified name
-	Where string // condition, empty for none
+	Table   string // qualified name
+	Where   string // condition, empty for none
+	Initial bool   // as in ChunkQuery
 }
 
 // CopyRows is a run of rows of a Copy.

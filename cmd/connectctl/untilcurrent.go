@@ -39,17 +39,23 @@ func (e *ends) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// run runs a connector. A table that was not read to its end fails a bounded run, though the stream is current.
+// run runs a connector. A table that was not read to its end fails a run that ends by itself, though the stream is current.
 func (e *ends) run(ctx context.Context, c *assembly.Connector, log *slog.Logger, report connectors.Reporter, hooks ...any) error {
-	if !e.current {
+	run := c.RunTables
+	switch {
+	case e.current:
+		run = c.RunUntilCurrent
+	case !c.ReadsTablesOnly():
 		return c.Run(ctx, log, report, hooks...)
 	}
-	s, err := c.RunUntilCurrent(ctx, log, report, hooks...)
+	s, err := run(ctx, log, report, hooks...)
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	if err := e.print(s); err != nil {
-		return err
+	if e.current {
+		if err := e.print(s); err != nil {
+			return err
+		}
 	}
 	if s.Failed > 0 {
 		return fmt.Errorf("%d tables were not read to their end; connectctl tables list tells which and why", s.Failed)

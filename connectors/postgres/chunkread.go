@@ -65,7 +65,7 @@ func (c *chunkRead) page(ctx context.Context, conn *pgconn.PgConn) error {
 		}
 		after = c.pages.after(q, at)
 	}
-	q.sql.WriteString("SELECT " + c.dec.list() + " FROM " + c.p.from() + c.p.condition(c.q.Where, after))
+	q.sql.WriteString("SELECT " + c.dec.list() + " FROM " + c.p.from(c.q.Initial) + c.p.condition(c.q.Initial, c.q.Where, after))
 	fmt.Fprintf(&q.sql, " ORDER BY %s FETCH FIRST %d ROWS WITH TIES", c.pages.order(), c.q.Limit)
 	return c.read(ctx, conn, q)
 }
@@ -83,7 +83,7 @@ func (c *chunkRead) readAgain(ctx context.Context, conn *pgconn.PgConn, keys []s
 		}
 		either += c.again.equal(q, at)
 	}
-	q.sql.WriteString("SELECT " + c.dec.list() + " FROM " + c.p.from() + c.p.condition(c.q.Where, either))
+	q.sql.WriteString("SELECT " + c.dec.list() + " FROM " + c.p.from(c.q.Initial) + c.p.condition(c.q.Initial, c.q.Where, either))
 	return c.read(ctx, conn, q)
 }
 

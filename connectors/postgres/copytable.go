@@ -21,7 +21,7 @@ const copyRun = 1024
 
 // Copy reads a whole table as it is at a temporary slot's consistent point. See connectors.Reader.
 func (r *reader) Copy(ctx context.Context, q connectors.CopyQuery, f func(connectors.CopyRows) error) error {
-	return r.readError(q.Table, q.Where, r.copy(ctx, q, f))
+	return r.readError(q.Table, q.Where, r.selectError(q.Table, q.Initial, r.copy(ctx, q, f)))
 }
 
 func (r *reader) copy(ctx context.Context, q connectors.CopyQuery, f func(connectors.CopyRows) error) (err error) {
@@ -42,7 +42,7 @@ func (r *reader) copy(ctx context.Context, q connectors.CopyQuery, f func(connec
 	if err != nil {
 		return err
 	}
-	p, err := r.planCopy(ctx, now, q.Where)
+	p, err := r.planCopy(ctx, now, q)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (r *reader) copy(ctx context.Context, q connectors.CopyQuery, f func(connec
 		}
 		return hand()
 	}
-	if err := rows.copyOut(ctx, repl, "SELECT "+rows.list()+" FROM "+p.from()+p.condition(q.Where)); err != nil {
+	if err := rows.copyOut(ctx, repl, "SELECT "+rows.list()+" FROM "+p.from(q.Initial)+p.condition(q.Initial, q.Where)); err != nil {
 		return err
 	}
 	if len(rows.rows) > 0 {
@@ -98,7 +98,7 @@ func (r *reader) beginCopy(ctx context.Context, repl *pgconn.PgConn, t *schema.T
 }
 
 // planCopy plans over the other connection: the lock keeps the table as it is.
-func (r *reader) planCopy(ctx context.Context, now *schema.Table, where string) (*tablePlan, error) {
+func (r *reader) planCopy(ctx context.Context, now *schema.Table, q connectors.CopyQuery) (*tablePlan, error) {
 	defer r.rollback(ctx)
 	if _, _, err := r.begin(ctx, now); err != nil {
 		return nil, err
@@ -107,5 +107,8 @@ func (r *reader) planCopy(ctx context.Context, now *schema.Table, where string) 
 	if err != nil {
 		return nil, err
 	}
-	return p, r.checkCondition(ctx, p, where)
+	if err := r.checkOverride(ctx, p, q.Initial); err != nil {
+		return nil, err
+	}
+	return p, r.checkCondition(ctx, p, q.Where)
 }

@@ -121,7 +121,7 @@ func (r *reader) Chunk(ctx context.Context, q connectors.ChunkQuery) (*connector
 		clear(r.types)
 		c, err = r.chunk(ctx, q)
 	}
-	return c, r.readError(q.Table, q.Where, err)
+	return c, r.readError(q.Table, q.Where, r.selectError(q.Table, q.Initial, err))
 }
 
 func (r *reader) chunk(ctx context.Context, q connectors.ChunkQuery) (*connectors.Chunk, error) {
@@ -164,6 +164,9 @@ func (r *reader) fill(ctx context.Context, q connectors.ChunkQuery, now *schema.
 	}
 	pages, err := r.pageBy(ctx, p, q.Key)
 	if err != nil {
+		return err
+	}
+	if err := r.checkOverride(ctx, p, q.Initial); err != nil {
 		return err
 	}
 	if err := r.checkCondition(ctx, p, q.Where); err != nil {

@@ -319,3 +319,24 @@ func TestSnapshotSees(t *testing.T) {
 		t.Errorf("after a full page %s", at)
 	}
 }
+
+// A statement that selects a table's initial rows does so in chunks too, and not for a snapshot on demand.
+func TestChunksOfInitialRowsAreThoseSelected(t *testing.T) {
+	onEach(t, func(p *pgtest) {
+		p.sql("CREATE TABLE public.t (id int PRIMARY KEY, n int)", "INSERT INTO public.t SELECT g, g FROM generate_series(1, 50) g",
+			"CREATE TABLE public.b (id int PRIMARY KEY)", "INSERT INTO public.b VALUES (40)")
+		p.raw[propSnapshotOverride] = "public.t,public.b"
+		p.raw[propSnapshotOverride+".public.b"] = "SELECT id FROM public.b WHERE 1 / (id - 40) < 5"
+		p.raw[propSnapshotOverride+".public.t"] = "SELECT n, id FROM public.t WHERE id % 3 = 0 -- every third"
+		r := p.openReader(p.open(Options{}))
+		for initial, query := range map[bool]string{true: "SELECT n::bigint FROM t WHERE id % 3 = 0 ORDER BY id", false: "SELECT n::bigint FROM t ORDER BY id"} {
+			if got, want := p.pages(r, connectors.ChunkQuery{Table: "public.t", Limit: 4, Initial: initial}, nil), p.numbers(query); !slices.Equal(got, want) {
+				p.Errorf("initial %t: got %v, want %v", initial, got, want)
+			}
+		}
+		if _, err := r.Chunk(p.ctx, connectors.ChunkQuery{Table: "public.b", Limit: 100, Initial: true}); connectors.ClassOf(err) != connectors.ClassRefused ||
+			err.Error() != "snapshot.select.statement.overrides.public.b: the statement fails on a row (SQLSTATE 22012)" {
+			p.Errorf("got %v", err)
+		}
+	})
+}

@@ -43,6 +43,20 @@ func (r *reader) readError(table, where string, err error) error {
 	return connectors.Refuse(errors.New("read table " + table + ": " + reason(pg, where)))
 }
 
+// selectError turns an error of a statement that selects a table's initial rows into a refusal that names it.
+func (r *reader) selectError(table string, initial bool, err error) error {
+	var pg *pgconn.PgError
+	if !initial || r.set.snapshot.overrides[table] == "" || !errors.As(err, &pg) {
+		return err
+	}
+	for _, class := range passing {
+		if strings.HasPrefix(pg.Code, class) && pg.Code != readOnly {
+			return err
+		}
+	}
+	return connectors.Refuse(fmt.Errorf("%s.%s: %s", propSnapshotOverride, table, overrideError(err)))
+}
+
 // reason is one sentence without values: the server's own words may have some of a row.
 func reason(pg *pgconn.PgError, where string) string {
 	switch {

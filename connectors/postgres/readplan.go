@@ -19,19 +19,27 @@ const planAge = 5 * time.Second
 
 // tablePlan is how a table is read.
 type tablePlan struct {
-	table  *catalog.Table
-	plan   *relation
-	filter string // of the publication, SQL
-	keys   paging // the table's key; empty: none
-	pages  paging // the columns last paged by
+	table    *catalog.Table
+	plan     *relation
+	filter   string // of the publication, SQL
+	override string // statement that selects the initial rows; empty: none
+	keys     paging // the table's key; empty: none
+	pages    paging // the columns last paged by
 
-	conditions map[string]bool // those checked
+	conditions map[string]bool // those checked, and the override
 
 	fingerprint string
 	read        time.Time
 }
 
-func (p *tablePlan) from() string {
+// selected reports whether a statement of the configuration selects the rows.
+func (p *tablePlan) selected(initial bool) bool { return initial && p.override != "" }
+
+// from is what rows are selected from.
+func (p *tablePlan) from(initial bool) string {
+	if p.selected(initial) {
+		return "(" + p.override + "\n) AS o"
+	}
 	if p.table.Kind == 'p' {
 		return p.table.Quoted() // the rows are in the partitions
 	}
@@ -105,7 +113,7 @@ func (r *reader) plan(ctx context.Context, now *schema.Table, t *catalog.Table, 
 			return refuse("the type of key column %q is %s, but the stream has %s", k, is.Type.Name, was.Type.Name)
 		}
 	}
-	p := &tablePlan{table: t, plan: plans.tables[t.OID].plan, filter: pub.Tables[at].RowFilter, conditions: map[string]bool{}}
+	p := &tablePlan{table: t, plan: plans.tables[t.OID].plan, filter: pub.Tables[at].RowFilter, override: r.set.snapshot.overrides[name], conditions: map[string]bool{}}
 	p.plan.table = r.stream.captured.adopt(table)
 	if len(key) > 0 {
 		if p.keys, err = catalog.PageColumns(ctx, r.conn, t.OID, key); err != nil {
@@ -161,8 +169,8 @@ func (r *reader) checkCondition(ctx context.Context, p *tablePlan, where string)
 		return nil
 	}
 	for _, sql := range []string{
-		"SELECT FROM " + p.from() + " WHERE (" + where + "\n)",
-		"SELECT CASE WHEN " + where + "\n THEN 1 END FROM " + p.from(),
+		"SELECT FROM " + p.from(false) + " WHERE (" + where + "\n)",
+		"SELECT CASE WHEN " + where + "\n THEN 1 END FROM " + p.from(false),
 	} {
 		statement, err := r.conn.PgConn().Prepare(ctx, "", sql, nil)
 		if err != nil {
@@ -176,10 +184,29 @@ func (r *reader) checkCondition(ctx context.Context, p *tablePlan, where string)
 	return nil
 }
 
-// conditions writes what rows must fulfil, besides where they are.
-func (p *tablePlan) condition(more ...string) string {
+// checkOverride refuses a statement that cannot stand for the table.
+func (r *reader) checkOverride(ctx context.Context, p *tablePlan, initial bool) error {
+	if !p.selected(initial) || p.conditions[p.override] {
+		return nil
+	}
+	problem := overrideProblem(ctx, r.conn, p.override, newRowDecoder(p.plan, nil).list())
+	switch {
+	case problem == "":
+		p.conditions[p.override] = true
+		return nil
+	case r.conn.IsClosed():
+		return connectors.WithClass(connectors.ClassWait, fmt.Errorf("read table %s: %s", p.table.QualifiedName(), problem))
+	}
+	return connectors.Refuse(fmt.Errorf("%s.%s: %s", propSnapshotOverride, p.table.QualifiedName(), problem))
+}
+
+// condition writes what rows must fulfil, besides where they are. A statement that selects them stands for the row filter too.
+func (p *tablePlan) condition(initial bool, more ...string) string {
+	if !p.selected(initial) {
+		more = append([]string{p.filter}, more...)
+	}
 	var parts []string
-	for _, c := range append([]string{p.filter}, more...) {
+	for _, c := range more {
 		if c != "" {
 			parts = append(parts, "("+c+"\n)")
 		}

@@ -69,8 +69,8 @@ func snapshotSpec() connectors.Spec {
 	return connectors.Spec{
 		{Name: propSnapshotMode, Type: connectors.TypeString, Default: string(modeInitial), Check: checkSnapshotMode, Doc: "When the rows that tables have are read: initial, before a stream that has no offsets; initial_only, likewise, and the stream ends then; always, at every start; when_needed, like initial, and again in a new generation where the log from the stored position on is gone; no_data (or never), not at all."},
 		{Name: propSnapshotInclude, Type: connectors.TypeList, Check: checkPatterns, Doc: "Captured tables whose rows are read, as schema.table; all where absent." + listDoc},
-		{Name: propSnapshotOverride, Type: connectors.TypeList, Doc: "Tables, as schema.table, whose rows a statement of yours selects in the exported snapshot; each has a property of its own for it."},
-		{Name: propSnapshotOverride + ".*", Type: connectors.TypeString, Doc: "SELECT statement for the table schema.table that ends the name, which the list names too. It gives the captured columns, by name. Where the table is read in chunks all its rows are."},
+		{Name: propSnapshotOverride, Type: connectors.TypeList, Doc: "Tables, as schema.table, whose initial rows a statement of yours selects; each has a property of its own for it."},
+		{Name: propSnapshotOverride + ".*", Type: connectors.TypeString, Doc: "SELECT statement for the table schema.table that ends the name, which the list names too. It gives the captured columns, by name. Snapshots on demand do not use it."},
 		{Name: propSnapshotThreads, Type: connectors.TypeInt, Default: "2", Check: checkRange(1, 64), Doc: "How many connections read rows at once."},
 		{Name: propSnapshotChunk, Type: connectors.TypeInt, Default: "10240", Check: checkRange(1, 1_000_000), Doc: "Most rows of a chunk, where tables are read while the stream runs."},
 		{Name: propSnapshotRate, Type: connectors.TypeLong, Default: "0", Check: checkRange(0, 1_000_000_000), Doc: "Most rows a second that are read from tables, of all connections together; 0 for no limit."},

@@ -101,7 +101,7 @@ func (o *opening) overrideProblems(ctx context.Context) (problems []connectors.P
 				columns = append(columns, pgx.Identifier{c.Name}.Sanitize())
 			}
 		}
-		if problem := o.overrideProblem(ctx, statement, columns); problem != "" {
+		if problem := overrideProblem(ctx, o.sql, statement, strings.Join(columns, ", ")); problem != "" {
 			problems = append(problems, connectors.Problem{Property: propSnapshotOverride + "." + name, Message: problem})
 		}
 	}
@@ -110,10 +110,10 @@ func (o *opening) overrideProblems(ctx context.Context) (problems []connectors.P
 
 // overrideProblem says why a statement cannot stand for a table with these columns. It is prepared alone and within another one before
 // that is executed: nothing but one SELECT fits both, so that what follows a parenthesis or a semicolon of it is never executed.
-func (o *opening) overrideProblem(ctx context.Context, statement string, columns []string) string {
-	within := "SELECT " + strings.Join(columns, ", ") + " FROM (" + statement + "\n) AS o LIMIT 0"
+func overrideProblem(ctx context.Context, conn *pgx.Conn, statement, columns string) string {
+	within := "SELECT " + columns + " FROM (" + statement + "\n) AS o LIMIT 0"
 	for _, sql := range []string{statement, within} {
-		prepared, err := o.sql.PgConn().Prepare(ctx, "", sql, nil)
+		prepared, err := conn.PgConn().Prepare(ctx, "", sql, nil)
 		if err != nil {
 			return overrideError(err)
 		}
@@ -121,7 +121,7 @@ func (o *opening) overrideProblem(ctx context.Context, statement string, columns
 			return "the statement cannot be used: it has a parameter, such as $1, and there is no value for it"
 		}
 	}
-	if _, err := o.sql.Exec(ctx, within); err != nil {
+	if _, err := conn.Exec(ctx, within); err != nil {
 		return overrideError(err)
 	}
 	return ""

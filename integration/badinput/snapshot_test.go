@@ -18,7 +18,7 @@ func TestBadSnapshots(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *env.Postgres){
 		"missing": snapshotMissing, "condition": snapshotCondition, "unreadable": snapshotUnreadable, "dropped": snapshotDropped,
 		"key changed": snapshotKeyChanged, "helper killed": snapshotHelperKilled, "timeouts": snapshotTimeouts, "stop in a chunk": snapshotStopped,
-		"open transaction": snapshotOpenTransaction,
+		"open transaction": snapshotOpenTransaction, "tables only": snapshotTablesOnly,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,6 +146,21 @@ func snapshotUnreadable(t *testing.T, pg *env.Postgres) {
 	s.wants(s.snapshotIs("public.foreign_one", "failed").Reason, "public.foreign_one", "GRANT SELECT")
 	s.streams(1)
 	p.stop()
+}
+
+// A run that only reads tables, and cannot read one, does not say that all is well.
+func snapshotTablesOnly(t *testing.T, pg *env.Postgres) {
+	s := newStage(t, pg)
+	s.connector["snapshot.mode"] = "initial_only"
+	s.connector["snapshot.select.statement.overrides"] = "public.t"
+	s.connector["snapshot.select.statement.overrides.public.t"] = "SELECT * FROM public.t WHERE 10 / (id - 5) < 100"
+	s.sql("CREATE TABLE public.other (id int PRIMARY KEY)", "INSERT INTO public.other VALUES (1)",
+		"INSERT INTO public.t SELECT g, 'v' FROM generate_series(1, 10) g", "CREATE PUBLICATION p FOR TABLE public.t, public.other")
+	s.wants(s.run().exit(1), "1 tables were not read to their end", "connectctl tables list")
+	s.wants(s.snapshotIs("public.t", "failed").Reason, "public.t")
+	if n := s.readRows("other"); n != 1 {
+		t.Errorf("%d rows of the other table were read, want 1", n)
+	}
 }
 
 func snapshotDropped(t *testing.T, pg *env.Postgres) {

@@ -41,7 +41,7 @@ func (s *Source) copyTable(ctx context.Context, r connectors.Reader, j *job) err
 			continue
 		}
 		late := false
-		err := r.Copy(ctx, connectors.CopyQuery{Table: j.name, Where: j.where}, func(rows connectors.CopyRows) error {
+		err := r.Copy(ctx, connectors.CopyQuery{Table: j.name, Where: j.where, Initial: j.first}, func(rows connectors.CopyRows) error {
 			s.mu.Lock()
 			c.place, c.offer = rows.Place, &rows
 			s.mu.Unlock()

@@ -52,6 +52,7 @@ type job struct {
 	where string
 	key   []string // surrogate
 	def   *schema.Table
+	first bool // the table's initial content
 
 	after     string   // where the next chunk begins
 	again     []string // keys to be read again
@@ -284,7 +285,7 @@ func (s *Source) issue(ctx context.Context, j *job) (q connectors.ChunkQuery, nu
 			return q, 0, 0, false
 		}
 		if ready {
-			q = connectors.ChunkQuery{Table: j.name, After: j.after, Where: j.where, Key: j.key, Limit: s.limiter.bound(j.limit)}
+			q = connectors.ChunkQuery{Table: j.name, After: j.after, Where: j.where, Key: j.key, Limit: s.limiter.bound(j.limit), Initial: j.first}
 			q.Again = append(q.Again, j.again[j.issued:j.issued+again]...)
 			if j.paged || again == mostAgain {
 				q.Limit = 0

@@ -54,7 +54,8 @@ func (s *Source) read(t *table) {
 	if len(again) > 0 && again[0] == moreKeys {
 		t.again.due, t.again.unknown, again = true, true, again[1:]
 	}
-	j := &job{name: t.name, def: t.def, where: p.Where, key: decode(p.Key), after: p.After, again: again, limit: min(1024, s.cfg.ChunkSize)}
+	j := &job{name: t.name, def: t.def, where: p.Where, key: decode(p.Key), after: p.After, again: again, limit: min(1024, s.cfg.ChunkSize),
+		first: p.Kind == KindInitial || p.Kind == KindAlways}
 	t.job, t.results, t.touched, t.paged = j, nil, nil, false
 	s.win.track(t)
 	s.enqueue(j)

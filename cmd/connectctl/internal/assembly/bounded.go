@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,8 +40,9 @@ func (s Summary) String() string {
 	return text + fmt.Sprintf(", %d records; from %s to %s in %s", s.Records, s.From, s.To, time.Duration(s.Millis)*time.Millisecond)
 }
 
-// bounded ends a run at a marker and counts what it does. It is one of the pipeline's hooks.
+// bounded counts what a run does that ends by itself, and ends it at a marker where it has one. It is one of the pipeline's hooks.
 type bounded struct {
+	marker   bool
 	mu       sync.Mutex
 	sources  []*snapshot.Source // one for each start
 	records  int64
@@ -108,7 +110,21 @@ func (b *bounded) summary(name string, took time.Duration) Summary {
 // RunUntilCurrent runs until everything is published that was committed in the database when the run began, and every
 // table is read whose reading was begun. The summary counts what was read; after a start that failed some of it was read again.
 func (c *Connector) RunUntilCurrent(ctx context.Context, log *slog.Logger, report connectors.Reporter, hooks ...any) (Summary, error) {
-	began, b := time.Now(), &bounded{}
+	return c.runBounded(ctx, &bounded{marker: true}, log, report, hooks)
+}
+
+// ReadsTablesOnly reports whether the connector ends by itself once its tables are read (snapshot.mode=initial_only).
+func (c *Connector) ReadsTablesOnly() bool {
+	return strings.EqualFold(c.Config.String("snapshot.mode"), snapshot.ModeInitialOnly)
+}
+
+// RunTables runs a connector that only reads tables.
+func (c *Connector) RunTables(ctx context.Context, log *slog.Logger, report connectors.Reporter, hooks ...any) (Summary, error) {
+	return c.runBounded(ctx, &bounded{}, log, report, hooks)
+}
+
+func (c *Connector) runBounded(ctx context.Context, b *bounded, log *slog.Logger, report connectors.Reporter, hooks []any) (Summary, error) {
+	began := time.Now()
 	err := c.Run(ctx, log, report, append(hooks[:len(hooks):len(hooks)], b)...)
 	return b.summary(c.Name(), time.Since(began)), err
 }

@@ -15,7 +15,7 @@ func (p *parts) sources(hooks []any) func() (connectors.Source, error) {
 	c, log, report := p.c, p.log, p.report
 	cfg := c.snapshots(log, report, hooks)
 	end := boundedOf(hooks)
-	cfg.UntilCurrent = end != nil
+	cfg.UntilCurrent = end != nil && end.marker
 	p.signals(&cfg)
 	return func() (connectors.Source, error) {
 		inner, err := c.engine.source(c.Config, c.identity(), log, report)
@@ -32,7 +32,7 @@ func (p *parts) sources(hooks []any) func() (connectors.Source, error) {
 		if cfg.Mode != snapshot.ModeNoData && cfg.Mode != snapshot.ModeNever {
 			return nil, connectors.Refuse(fmt.Errorf("snapshot.mode: connectors of class %s cannot read tables; set it to no_data", c.engine.name))
 		}
-		if end != nil {
+		if cfg.UntilCurrent {
 			return nil, connectors.Refuse(fmt.Errorf("connectors of class %s cannot tell when they are current: run without --until-current", c.engine.name))
 		}
 		return inner, nil
