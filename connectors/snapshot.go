@@ -82,6 +82,15 @@ type Chunk struct {
 	Free func()
 }
 
+// Rejecter is a Source some of whose batches have rows of a table's snapshot. One that cannot be published fails that snapshot, and
+// not the stream.
+type Rejecter interface {
+	// Reject is called, on Next's goroutine, for the batch that Next returned last, where a row of it would fail again on the same bytes.
+	// It returns what is stored in place of the batch's Progress: the snapshot of its table has failed for the reason. The
+	// batch makes no generation active. ok is false where the batch is not of a snapshot.
+	Reject(reason error) (progress []TableProgress, ok bool)
+}
+
 // Visibility says which transactions a read has seen.
 type Visibility interface {
 	// Sees reports whether the read has seen the transaction's changes. What one read has seen every read sees that begins after

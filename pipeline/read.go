@@ -61,9 +61,13 @@ func (r *reader) batch(ctx context.Context, b *connectors.Batch) error {
 			}
 			r.cur = c
 		}
+		before := r.cur.mark()
 		next, err := r.enc.Encode(ctx, r.cur, b, from, r.limit)
 		if err != nil {
-			return err
+			if !r.reject(b, from, before, err) {
+				return err
+			}
+			break
 		}
 		r.pool.charge(r.cur)
 		if r.shared.chunk != nil && next < len(b.Changes) {
@@ -87,6 +91,24 @@ func (r *reader) batch(ctx context.Context, b *connectors.Batch) error {
 	}
 	r.finish(b)
 	return nil
+}
+
+// reject has the snapshot fail that a batch is of whose rows from one on cannot be encoded; false where the batch is of no snapshot
+// or the error may pass. Those before it stand.
+func (r *reader) reject(b *connectors.Batch, from int, before mark, err error) bool {
+	source, ok := r.source.(connectors.Rejecter)
+	if !ok || connectors.ClassOf(err) != connectors.ClassBlock {
+		return false
+	}
+	progress, ok := source.Reject(err)
+	if !ok {
+		return false
+	}
+	entries := append([]offsets.Entry(nil), r.cur.Entries[before.entries:]...) // the encoder gives them once
+	r.cur.truncate(before)
+	r.cur.Entries = append(r.cur.Entries, entries...)
+	b.Changes, b.Progress, b.Activate = b.Changes[:from], progress, false
+	return true
 }
 
 // stores tells that more than the boundary is stored with the batch.

@@ -18,7 +18,7 @@ func TestBadSnapshots(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *env.Postgres){
 		"missing": snapshotMissing, "condition": snapshotCondition, "unreadable": snapshotUnreadable, "dropped": snapshotDropped,
 		"key changed": snapshotKeyChanged, "helper killed": snapshotHelperKilled, "timeouts": snapshotTimeouts, "stop in a chunk": snapshotStopped,
-		"open transaction": snapshotOpenTransaction, "tables only": snapshotTablesOnly,
+		"open transaction": snapshotOpenTransaction, "tables only": snapshotTablesOnly, "row too large": snapshotRowTooLarge,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,8 +50,8 @@ func snapshotUnderWay(t *testing.T, pg *env.Postgres) (*stage, *process) {
 
 // snapshot is what `snapshot status --json` says of a table.
 type snapshot struct {
-	Table, State, Reason string
-	Rows                 int64
+	Table, ID, State, Reason string
+	Rows                     int64
 }
 
 func (s *stage) snapshots() map[string]snapshot {
@@ -145,6 +145,37 @@ func snapshotUnreadable(t *testing.T, pg *env.Postgres) {
 	s.snapshotStart("--table", "public.foreign_one")
 	s.wants(s.snapshotIs("public.foreign_one", "failed").Reason, "public.foreign_one", "GRANT SELECT")
 	s.streams(1)
+	p.stop()
+}
+
+// A row that no record can hold fails the snapshot of its table, on demand or of the start, and neither the stream nor other tables.
+func snapshotRowTooLarge(t *testing.T, pg *env.Postgres) {
+	s := newStage(t, pg)
+	s.connector["snapshot.mode"] = "initial"
+	s.sql("CREATE TABLE public.other (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE public.t, public.other",
+		"INSERT INTO public.t SELECT g, 'v' FROM generate_series(1, 3000) g", "INSERT INTO public.t VALUES (2000000, repeat('x', 3000000))")
+	p := s.run()
+	s.wants(s.snapshotIs("public.t", "failed").Reason, "public.t", "max.message.bytes")
+	s.snapshotIs("public.other", "done")
+	s.streams(1)
+	s.snapshotStart("--table", "public.t", "--id", "bad")
+	s.until("it failed", func() bool { return s.snapshots()["public.t"].ID == "bad" })
+	s.wants(s.snapshotIs("public.t", "failed").Reason, "max.message.bytes")
+	s.streams(2)
+	p.stop()
+	p = s.run()
+	p.line(0, "state=RUNNING")
+	s.snapshotStart("--table", "public.t", "--where", "id < 2000000", "--id", "good")
+	s.until("it is another one", func() bool { return s.snapshots()["public.t"].ID == "good" })
+	s.snapshotIs("public.t", "done")
+	ids := map[any]bool{}
+	for _, r := range s.rows("t") {
+		ids[r.Value["id"]] = true
+	}
+	if len(ids) != 3000 {
+		t.Errorf("%d rows were read, want 3000", len(ids))
+	}
+	s.streams(3)
 	p.stop()
 }
 

@@ -165,7 +165,7 @@ func (s *Source) unread() bool {
 // activate marks a batch that makes the baseline whole.
 func (s *Source) activate(b *connectors.Batch) {
 	if s.activates() {
-		b.Activate, s.baseline = true, false
+		b.Activate, s.baseline, s.given.activates = true, false, true
 		s.cfg.Log.Info("the initial content of all tables is published", "tables", len(s.order))
 	}
 }

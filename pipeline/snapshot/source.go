@@ -107,6 +107,7 @@ type Source struct {
 	inserted []signal.Signal // rows of the signal table in the transaction that is handed out
 	nonce    string          // of the marker that ends a bounded run; empty: none is waited for
 	answered *copying
+	given    given             // what the last Next gave
 	chunkOut *connectors.Chunk // whose rows the last Next gave, to be freed
 	changing chan struct{}     // closed when the last change of the table set begun is over
 	ended    bool
@@ -121,6 +122,8 @@ type Source struct {
 	closing  sync.Once
 	notified chan struct{} // something changed for Next
 }
+
+var _ connectors.Rejecter = (*Source)(nil)
 
 // New returns a source that was not opened.
 func New(cfg Config, inner connectors.Snapshotter) *Source {
@@ -165,6 +168,7 @@ func (s *Source) Open(ctx context.Context, stored []offsets.Entry) (connectors.O
 // Next returns the next batch: one of its own where there is something to hand out at this boundary, else the stream's.
 func (s *Source) Next(ctx context.Context) (connectors.Batch, error) {
 	s.release()
+	s.given = given{}
 	for {
 		if !s.partial {
 			b, ok, err := s.own(ctx)

@@ -68,6 +68,7 @@ func (t *table) stored() connectors.TableProgress {
 
 // rowsAt counts rows of a batch at the boundary last handed out, and returns the ordinal of the first.
 func (s *Source) rowsAt(t *table, pos string, n int) int64 {
+	s.given.rows = t
 	first := s.seq.take(pos, n)
 	if n > 0 {
 		t.progress.Pos, t.progress.Seq = pos, first+int64(n)-1
@@ -75,6 +76,23 @@ func (s *Source) rowsAt(t *table, pos string, n int) int64 {
 		s.summary.rows.Add(int64(n))
 	}
 	return first
+}
+
+// given is what a batch has of a table.
+type given struct {
+	rows      *table // nil: none
+	activates bool   // the baseline is whole with it
+}
+
+// Reject implements connectors.Rejecter.
+func (s *Source) Reject(reason error) ([]connectors.TableProgress, bool) {
+	t := s.given.rows
+	if t == nil {
+		return nil, false
+	}
+	s.baseline = s.baseline || s.given.activates
+	s.end(t, offsets.SnapshotFailed, reason.Error())
+	return []connectors.TableProgress{t.stored()}, true
 }
 
 // end ends the reading of a table. What readers still have of it is dropped.
