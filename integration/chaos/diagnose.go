@@ -16,6 +16,11 @@ import (
 // transactionalID is the stream's.
 func (s *stream) transactionalID() string { return "group-" + s.Name + "-" + s.Name + "-0" }
 
+// owns tells whether a topic is the stream's.
+func (s *stream) owns(topic string) bool {
+	return strings.HasPrefix(topic, s.Name+".") || strings.HasPrefix(topic, s.Name+"-")
+}
+
 // hanging says what Kafka knows of the stream's transaction, how it came to that, and what the partitions hold that have an open
 // one: for a violation's text.
 func (l *lab) hanging() string {
@@ -40,15 +45,20 @@ func (l *lab) hanging() string {
 	return text + l.brokerSaid(4, id)
 }
 
-// openIn are the partitions with an open transaction.
+// openIn are the partitions of the stream's topics, its own ones too, with an open transaction.
 func (l *lab) openIn(ctx context.Context) (open []kadm.DescribedProducer) {
-	_, topics, err := l.topics(ctx)
+	listed, err := l.adm.ListTopics(ctx)
 	if err != nil {
 		return nil
 	}
 	set := kadm.TopicsSet{}
-	for _, topic := range append(topics, l.st.OffsetsTopic()) {
-		set.Add(topic, 0, 1, 2)
+	for _, t := range listed {
+		if !l.st.owns(t.Topic) {
+			continue
+		}
+		for partition := range t.Partitions {
+			set.Add(t.Topic, partition)
+		}
 	}
 	producers, err := l.adm.DescribeProducers(ctx, set)
 	if err != nil {

@@ -196,7 +196,7 @@ func (l *lab) forget(s *stream) {
 		return
 	}
 	names := slices.DeleteFunc(listed.Names(), func(topic string) bool {
-		return !strings.HasPrefix(topic, s.Name+".") && !strings.HasPrefix(topic, s.Name+"-")
+		return !s.owns(topic)
 	})
 	if _, err := l.adm.DeleteTopics(ctx, names...); err != nil && l.ctx.Err() == nil {
 		l.report.say("remove a stream's topics: " + err.Error())

@@ -30,6 +30,9 @@ func (w *waiting) stalled(ctx context.Context, left map[string]map[int32]Range) 
 	}
 	reason := w.describe(ctx, left)
 	if time.Since(w.since) > w.limit {
+		if strings.Contains(reason, orphaned) {
+			return fmt.Errorf("gave up after %s %s: a broker that stopped forgot its markers (KAFKA-20734); where it was committed, kafka-transactions.sh abort loses what it holds, and the tables are to be read anew (snapshot.mode=when_needed)", w.limit.Round(time.Second), reason)
+		}
 		return fmt.Errorf("gave up after %s %s; end that transaction (kafka-transactions.sh abort) or wait until the broker does", w.limit.Round(time.Second), reason)
 	}
 	if reason != w.reason {
@@ -75,17 +78,21 @@ func (w *waiting) describe(ctx context.Context, left map[string]map[int32]Range)
 	return fmt.Sprintf("waiting for the end of %s in partition %s of offsets topic %s", w.names(ctx, ids), partitions, w.topic)
 }
 
+// orphaned marks a transaction that a partition has open though its coordinator is through with it: nobody will end it.
+const orphaned = ", which its coordinator takes for ended,"
+
 func (w *waiting) names(ctx context.Context, ids []int64) string {
 	byID := map[int64]string{}
 	listed, _ := w.adm.ListTransactions(ctx, ids, nil) // a partial answer is still worth showing
 	for _, t := range listed {
 		byID[t.ProducerID] = t.TxnID
 	}
-	started := map[string]int64{}
+	started, ended := map[string]int64{}, map[string]bool{}
 	if txns := listed.TransactionalIDs(); len(txns) > 0 {
 		described, _ := w.adm.DescribeTransactions(ctx, txns...)
 		for _, d := range described {
 			started[d.TxnID] = d.StartTimestamp
+			ended[d.TxnID] = d.Err == nil && (d.State == "Empty" || strings.HasPrefix(d.State, "Complete"))
 		}
 	}
 	var names []string
@@ -94,6 +101,8 @@ func (w *waiting) names(ctx context.Context, ids []int64) string {
 		switch ms := started[txn]; {
 		case !ok:
 			names = append(names, fmt.Sprintf("the open transaction of producer id %d", id))
+		case ended[txn]:
+			names = append(names, fmt.Sprintf("the open transaction of transactional id %s%s", txn, orphaned))
 		case ms > 0:
 			names = append(names, fmt.Sprintf("the open transaction of transactional id %s (since %s)", txn, time.UnixMilli(ms).UTC().Format(time.RFC3339)))
 		default:

@@ -433,3 +433,43 @@ func TestClasses(t *testing.T) {
 		}
 	}
 }
+
+// A transaction that is open in a topic holds the search for the highest generation back, which says where.
+func TestGenerationsSayWhatTheyWaitFor(t *testing.T) {
+	c := fakeCluster(t)
+	s := c.sink(c.config())
+	ch := c.chunk("a")
+	ch.Records[0].Headers = []pipeline.Header{{Key: headerGeneration, Value: []byte("3")}}
+	if err := s.Write(t.Context(), ch); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.session.cl.Flush(t.Context()); err != nil { // it must be in the log
+		t.Fatal(err)
+	}
+	states := make(chan connectors.State, 10)
+	found := make(chan int64, 1)
+	go func() {
+		n, err := NewGenerations(c.opts, c.topicOf, c.topic+".__generations").Report(func(s connectors.State) { states <- s }).Highest(t.Context(), oneTable)
+		if err != nil {
+			t.Error(err)
+		}
+		found <- n
+	}()
+	select {
+	case got := <-states:
+		if got.Name != "WAITING" || !strings.Contains(got.Reason, "open transaction in "+c.topic+"-") {
+			t.Errorf("got %v", got)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it says nothing")
+	}
+	if err := s.Commit(t.Context(), position(1)); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-found; n != 3 {
+		t.Errorf("got generation %d", n)
+	}
+	if got := <-states; got.Name != "STARTING" {
+		t.Errorf("got %v", got)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/tidemark-cdc/tidemark/connectors"
 	"github.com/tidemark-cdc/tidemark/offsets/kafkastore"
 	"github.com/tidemark-cdc/tidemark/pipeline"
 	"github.com/tidemark-cdc/tidemark/schema"
@@ -29,6 +30,7 @@ type Generations struct {
 	opts        []kgo.Opt
 	topicOf     func(*schema.Table) string
 	activations string
+	report      connectors.Reporter
 }
 
 var _ pipeline.Generations = (*Generations)(nil)
@@ -36,7 +38,13 @@ var _ pipeline.Generations = (*Generations)(nil)
 // NewGenerations returns a finder; topicOf names a table's topic. activations is the topic of activation
 // records: it still knows a generation whose data topics were emptied.
 func NewGenerations(opts []kgo.Opt, topicOf func(*schema.Table) string, activations string) *Generations {
-	return &Generations{opts: opts, topicOf: topicOf, activations: activations}
+	return &Generations{opts: opts, topicOf: topicOf, activations: activations, report: func(connectors.State) {}}
+}
+
+// Report makes the finder report the state while an open transaction holds it back.
+func (g *Generations) Report(report connectors.Reporter) *Generations {
+	g.report = report
+	return g
 }
 
 // Highest returns the highest __gen among the last committed data records of every partition of the
@@ -58,6 +66,8 @@ func (g *Generations) Highest(ctx context.Context, tables []*schema.Table) (int6
 		return 0, fmt.Errorf("find the highest generation: %w", err)
 	}
 	highest := int64(0)
+	w := &held{report: g.report}
+	defer w.done()
 	for window := int64(firstWindow); ; window *= 2 {
 		ranges := windows(all, window)
 		if len(ranges) == 0 {
@@ -72,11 +82,43 @@ func (g *Generations) Highest(ctx context.Context, tables []*schema.Table) (int6
 				}
 				found[r.Topic][r.Partition] = true
 			}
-		}, func(ctx context.Context, _ map[string]map[int32]kafkastore.Range) error { return ctx.Err() })
+		}, w.stalled)
 		if err != nil {
 			return 0, fmt.Errorf("find the highest generation: %w", err)
 		}
 		drop(all, ranges, found)
+	}
+}
+
+// held reports what holds the finder back.
+type held struct {
+	report connectors.Reporter
+	reason string
+}
+
+func (h *held) stalled(ctx context.Context, left map[string]map[int32]kafkastore.Range) error {
+	var where []string
+	for topic, partitions := range left {
+		for partition := range partitions {
+			where = append(where, fmt.Sprintf("%s-%d", topic, partition))
+		}
+	}
+	slices.Sort(where)
+	reason := "waiting for the end of an open transaction in " + strings.Join(where[:min(len(where), 3)], ", ")
+	if more := len(where) - 3; more > 0 {
+		reason += fmt.Sprintf(" and %d more", more)
+	}
+	if reason += "; kafka-transactions.sh find-hanging tells whether anybody still ends it"; reason != h.reason {
+		h.reason = reason
+		h.report(connectors.State{Name: "WAITING", Reason: reason})
+	}
+	return ctx.Err()
+}
+
+// done takes the waiting state back, if one was reported.
+func (h *held) done() {
+	if h.reason != "" {
+		h.report(connectors.State{Name: "STARTING"})
 	}
 }
 

@@ -239,7 +239,7 @@ func (c *Connector) Run(ctx context.Context, log *slog.Logger, report connectors
 		NewSink:          p.newSink,
 		Encoder:          enc,
 		Store:            p.store,
-		Generations:      sink.NewGenerations(p.consume, enc.Topic, c.generationsTopic()),
+		Generations:      sink.NewGenerations(p.consume, enc.Topic, c.generationsTopic()).Report(report),
 		Server:           who.server,
 		Connector:        who.connector,
 		Group:            who.group,
