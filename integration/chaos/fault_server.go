@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -34,10 +35,36 @@ func brokerKilled(l *lab, r *rand.Rand) error {
 	return nil
 }
 
+// startBroker keeps the worker away until what the broker forgot as it stopped is written: the next transaction's marker would decide
+// about it, and might abort what was committed and acknowledged.
 func (l *lab) startBroker() {
+	l.kafkaProxy.Cut()
 	if err := l.kafka.Start(l.ctx); err != nil {
 		l.sc.Fatal(err)
 	}
+	l.eventually(15*time.Second, l.led)
+	l.markForgotten()
+	if err := l.kafkaProxy.Restore(); err != nil {
+		l.sc.Fatal(err)
+	}
+}
+
+// led tells whether every partition of the stream has a leader.
+func (l *lab) led() bool {
+	ctx, cancel := context.WithTimeout(l.ctx, 5*time.Second)
+	defer cancel()
+	listed, err := l.adm.ListTopics(ctx)
+	if err != nil {
+		return false
+	}
+	for _, t := range listed {
+		for _, p := range t.Partitions {
+			if l.st.owns(t.Topic) && (p.Err != nil || p.Leader < 0) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // databaseRestarted: a fast shutdown waits for the walsenders, so it must not take long.
