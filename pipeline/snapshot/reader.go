@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"time"
 
@@ -239,6 +240,9 @@ func (s *Source) serve(ctx context.Context, r *connectors.Reader, j *job) error 
 	}
 	s.post(&result{job: j, def: def, rows: rows})
 	if len(def.Key) == 0 {
+		if len(j.key) > 0 {
+			s.cfg.Log.Info("a table without a key is copied whole: the surrogate key to read it in the order of is not used", "table", j.name, "surrogate_key", strings.Join(j.key, ", "))
+		}
 		return s.copyTable(ctx, *r, j)
 	}
 	for {
