@@ -164,7 +164,7 @@ func (t *Topics) create(ctx context.Context, topic string) (int32, error) {
 		if err == nil && len(ends[topic]) > 0 && ends.Error() == nil {
 			return int32(len(ends[topic])), nil
 		}
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+		if err := sleep(ctx, 10*time.Millisecond); err != nil {
 			return 0, fmt.Errorf("wait for the leaders of the new topic %s: %w", topic, err)
 		}
 	}
