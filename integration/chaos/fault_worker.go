@@ -146,7 +146,14 @@ func twoWorkers(l *lab, r *rand.Rand) error {
 // oneOf waits until one of two workers has lost, and goes on with the other. A worker that was about to settle a commit of
 // unknown outcome may fence the newer one: one of both must lose, and say so.
 func (l *lab) oneOf(a, b *harness.Worker) error {
-	one := l.eventually(soon, func() bool { return a.Ended() || b.Ended() })
+	wrote := time.Now()
+	one := l.eventually(soon, func() bool {
+		if time.Since(wrote) > time.Second { // an idle worker learns of another by its next commit: the load may have come to its end
+			l.sql("SELECT pg_logical_emit_message(true, 'e2e', 'who')")
+			wrote = time.Now()
+		}
+		return a.Ended() || b.Ended()
+	})
 	winner, loser := b, a
 	if b.Ended() && !a.Ended() {
 		winner, loser = a, b
