@@ -216,14 +216,17 @@ func splitCopy(fields [][]byte, line []byte, columns int) [][]byte {
 	if columns == 0 {
 		return fields // an empty line
 	}
+	plain := bytes.IndexByte(line, '\\') < 0 // one look at the line instead of one at each field
 	for {
 		end := bytes.IndexByte(line, '\t') // one in a value is written \t
 		field := line
 		if end >= 0 {
 			field = line[:end:end]
 		}
-		if at := bytes.IndexByte(field, '\\'); at >= 0 {
-			field = unescapeCopy(field, at)
+		if !plain {
+			if at := bytes.IndexByte(field, '\\'); at >= 0 {
+				field = unescapeCopy(field, at)
+			}
 		}
 		fields = append(fields, field)
 		if end < 0 {

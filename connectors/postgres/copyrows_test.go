@@ -93,3 +93,22 @@ func TestCopyRowsRefuseAnotherWidth(t *testing.T) {
 		t.Fatal("the error did not stay")
 	}
 }
+
+// BenchmarkSplitCopy splits the lines of a copy of (bigint, text, int, timestamptz, numeric); an op is a line.
+func BenchmarkSplitCopy(b *testing.B) {
+	for name, line := range map[string]string{
+		"plain": "123456\tsome text of thirty characters\t4711\t2026-11-30 10:00:00.123456+00\t123.45",
+		"null":  "123456\tsome text of thirty characters\t\\N\t2026-11-30 10:00:00.123456+00\t123.45",
+	} {
+		b.Run(name, func(b *testing.B) {
+			own, fields := []byte(line), make([][]byte, 0, 5)
+			b.ReportAllocs()
+			for b.Loop() {
+				fields = splitCopy(fields[:0], own, 5)
+			}
+			if len(fields) != 5 {
+				b.Fatal(len(fields))
+			}
+		})
+	}
+}
