@@ -88,7 +88,8 @@ A second slot at the same place gives what the database's log says, which is the
 
 Kafka 4.4.0 itself forgets the markers of a transaction that it has acknowledged where all replicas of a partition shut down in
 that moment (KAFKA-20734), as the lab's one broker does: no reader gets past it any more. Where the coordinator's own log proves
-that, the markers are written in its place and counted above, and everything is judged as ever.
+that, the markers are written in its place, rows that were aborted and became visible all the same are left out, both counted above,
+and everything else is judged as ever.
 
 All along, every 40 ms, the slot is read and then the committed offset: the slot must never be ahead. The worker may only end
 where a fault calls for it, with the exit code and the sentence that belong to it.
